@@ -1,0 +1,213 @@
+// Package decl is what the language declares, free of its syntax: blocks, attributes with typed expressions, references, rows,
+// diagnostics, and the table of attributes (table.go) from which decoder, documentation and editor support come.
+//
+// Package hcl makes these values from text, package lower makes tasks from them. Nothing here reads a file.
+package decl
+
+import "pbuild/engine/digest"
+
+// A Workspace is every declaration of a directory, resolved and type-checked.
+type Workspace struct {
+	Dir      string             // absolute
+	Blocks   []*Block           // in order of type and name, so that no result depends on the order in the files
+	Datasets map[string]Dataset // by name; rows known now
+	Read     []Read             // everything that was read to get here
+	Warnings Diagnostics
+	Secrets  map[string]string // sensitive variables: name to value, for redaction and for the processes that need them
+}
+
+// A Read is a file or directory that loading looked at, so that a later plan can tell whether anything has changed.
+type Read struct {
+	Path   string        // absolute
+	Dir    bool          // its listing was read
+	Absent bool          // it was looked for and was not there
+	Digest digest.Digest // of a file's bytes
+}
+
+// Find returns the block with the given type and name, or nil.
+func (w *Workspace) Find(typ, name string) *Block {
+	for _, b := range w.Blocks {
+		if b.Type == typ && b.Name == name {
+			return b
+		}
+	}
+	return nil
+}
+
+// A Block is one declared block: TYPE NAME { ... }, or a nested one, which has no name.
+type Block struct {
+	Type, Name string
+	Range      Range
+	ForEach    *ForEach // nil: one member, whose index is nil
+	Attrs      map[string]*Attr
+	Blocks     []*Block // nested, in order
+}
+
+// Address is TYPE.NAME.
+func (b *Block) Address() string { return b.Type + "." + b.Name }
+
+// Nested returns the first nested block of the given type, or nil.
+func (b *Block) Nested(typ string) *Block {
+	for _, n := range b.Blocks {
+		if n.Type == typ {
+			return n
+		}
+	}
+	return nil
+}
+
+// A ForEach says which members a block has.
+type ForEach struct {
+	Range   Range
+	Dataset string // a dataset's name: one member a row
+	Members []Each // else these, sorted by key
+}
+
+// Each is one member of a block with for_each: what `each` means while its attributes are evaluated. A nil *Each is the only member of a block without one.
+type Each struct {
+	Key   string
+	Row   Row // of a dataset; nil for a map or set
+	Value any // of a map or set: nil, bool, float64, string, []any, map[string]any
+}
+
+// A Dataset is an ordered set of rows with unique identities.
+type Dataset interface {
+	Len() int
+	Key(i int) string
+	Row(i int) Row
+	Columns() []string // sorted
+	Digest() digest.Digest
+}
+
+// A Row is one row of a dataset. A column that the row lacks is nil.
+type Row interface {
+	// Value is nil, bool, float64, string, []any or map[string]any.
+	Value(column string) any
+	// Bytes is a string column's raw bytes, which no normalisation has touched; false if the value is not a string.
+	Bytes(column string) ([]byte, bool)
+	// Pos is where the row stands; line is 1 or more, or 0 if the format has none.
+	Pos() (file string, line int)
+	Digest() digest.Digest
+}
+
+// An Attr is NAME = EXPRESSION.
+type Attr struct {
+	Name  string
+	Range Range    // of the whole definition
+	Def   *AttrDef // its line in the table; nil in blocks of free form
+	Expr  Expr
+}
+
+// An Expr is a compiled expression, checked against its attribute's type as far as that is possible without rows.
+type Expr interface {
+	// Eval returns the value in the Go form of the attribute's Type, or nil for null. A diagnostic names row and line.
+	Eval(each *Each) (any, *Diagnostic)
+	// Const says that Eval does not depend on each.
+	Const() bool
+}
+
+// A Ref names a declared block, or one member of it.
+type Ref struct {
+	Type, Name string
+	Key        string
+	One        bool // the member Key; else the block: all its members
+}
+
+func (r Ref) String() string {
+	s := r.Type + "." + r.Name
+	if r.One {
+		s += `["` + r.Key + `"]`
+	}
+	return s
+}
+
+// Bytes is the value of a bytes attribute: exactly what the file or row held.
+type Bytes struct {
+	Data   []byte
+	Digest digest.Digest
+}
+
+// An EnvVar is one variable of a command's environment. Secret is the name of the sensitive variable that its value comes from: then
+// name and Secret, but never Value, may enter a key.
+type EnvVar struct{ Name, Value, Secret string }
+
+// Get evaluates attribute name of b. A missing or null attribute is the zero T, false. It panics if T is not the Go form of the attribute's type.
+func Get[T any](b *Block, name string, each *Each, diags *Diagnostics) (T, bool) {
+	var zero T
+	if b == nil {
+		return zero, false
+	}
+	a := b.Attrs[name]
+	if a == nil {
+		return zero, false
+	}
+	v, d := a.Expr.Eval(each)
+	if d != nil {
+		diags.Add(*d)
+		return zero, false
+	}
+	if v == nil {
+		return zero, false
+	}
+	t, ok := v.(T)
+	if !ok {
+		panic("pbuild bug: attribute " + b.Type + "." + name + " is not of the type that its reader expects")
+	}
+	return t, true
+}
+
+// Or is Get with a default.
+func Or[T any](b *Block, name string, each *Each, diags *Diagnostics, otherwise T) T {
+	if v, ok := Get[T](b, name, each, diags); ok {
+		return v
+	}
+	return otherwise
+}
+
+// Type is an attribute's type; its comment is the Go form that Eval returns.
+type Type uint8
+
+const (
+	String    Type = iota // string
+	Bool                  // bool
+	Int                   // int64
+	Number                // float64
+	Duration              // time.Duration, from "60m" or "1h"
+	Size                  // int64 bytes, from "10MiB"
+	Strings               // []string
+	StringMap             // map[string]string
+	Env                   // []EnvVar, sorted by name
+	BytesType             // Bytes
+	RefType               // Ref, to one of AttrDef.Refs
+	Refs                  // []Ref, from one reference or a list of them
+	Any                   // nil, bool, float64, string, []any, map[string]any
+	Secret                // EnvVar: one value that may be sensitive
+	Condition             // bool: evaluated when asked for, over `row` or `each`
+)
+
+// An AttrDef is one attribute of the table.
+type AttrDef struct {
+	Name     string
+	Type     Type
+	Refs     []string // for RefType and Refs: block types that it may name
+	Required bool
+	Default  string   // as written in the documentation; "" for none
+	OneOf    []string // for String: the values allowed
+	Keyed    bool     // in a key
+	Later    bool     // parsed and checked, but does not run yet: a warning says so
+	Doc      string
+}
+
+// A BlockDef is one block of the table.
+type BlockDef struct {
+	Type   string
+	Label  bool // takes a name
+	Attrs  []AttrDef
+	Blocks []BlockDef // nested; each at most once unless Many
+	Many   bool
+	Free   bool       // any attribute: locals, provenance, sampling
+	OneOf  [][]string // exactly one of each group of attributes or nested blocks is to be given
+	Common bool       // has for_each, depends_on, tags and precondition
+	Later  bool
+	Doc    string
+}

@@ -1,0 +1,210 @@
+package digest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// An Encoder writes named, typed fields one after the other. The encoding is framed and so injective: each field is a
+// type byte, the name and the value, both with their lengths. Its bytes serve twice: hashed they are
+// a key, and decoded by Explain they say what went into it. The zero Encoder is ready; Reset keeps its memory.
+type Encoder struct{ buf []byte }
+
+const (
+	tagString = 's'
+	tagBytes  = 'b'
+	tagInt    = 'i'
+	tagBool   = 't'
+	tagDigest = 'd'
+	tagList   = 'l'
+	tagMap    = 'm'
+	tagGroup  = 'g'
+)
+
+func (e *Encoder) head(tag byte, name string, size int) {
+	e.buf = append(e.buf, tag)
+	e.buf = binary.AppendUvarint(e.buf, uint64(len(name)))
+	e.buf = append(e.buf, name...)
+	e.buf = binary.AppendUvarint(e.buf, uint64(size))
+}
+
+func (e *Encoder) String(name, v string) {
+	e.head(tagString, name, len(v))
+	e.buf = append(e.buf, v...)
+}
+
+func (e *Encoder) Bytes(name string, v []byte) {
+	e.head(tagBytes, name, len(v))
+	e.buf = append(e.buf, v...)
+}
+
+func (e *Encoder) Int(name string, v int64) {
+	var b [binary.MaxVarintLen64]byte
+	n := binary.PutVarint(b[:], v)
+	e.head(tagInt, name, n)
+	e.buf = append(e.buf, b[:n]...)
+}
+
+func (e *Encoder) Bool(name string, v bool) {
+	e.head(tagBool, name, 1)
+	if v {
+		e.buf = append(e.buf, 1)
+	} else {
+		e.buf = append(e.buf, 0)
+	}
+}
+
+func (e *Encoder) Digest(name string, d Digest) {
+	e.head(tagDigest, name, len(d))
+	e.buf = append(e.buf, d[:]...)
+}
+
+// List writes strings whose order matters.
+func (e *Encoder) List(name string, v []string) { e.strings(tagList, name, v) }
+
+// Set writes strings whose order and repetition do not matter.
+func (e *Encoder) Set(name string, v []string) {
+	e.strings(tagList, name, slices.Compact(slices.Sorted(slices.Values(v))))
+}
+
+// Map writes key and value pairs, sorted by key.
+func (e *Encoder) Map(name string, m map[string]string) {
+	flat := make([]string, 0, 2*len(m))
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		flat = append(flat, k, m[k])
+	}
+	e.strings(tagMap, name, flat)
+}
+
+func (e *Encoder) strings(tag byte, name string, v []string) {
+	size := 0
+	for _, s := range v {
+		size += uvarintLen(uint64(len(s))) + len(s)
+	}
+	e.head(tag, name, size)
+	for _, s := range v {
+		e.buf = binary.AppendUvarint(e.buf, uint64(len(s)))
+		e.buf = append(e.buf, s...)
+	}
+}
+
+// Group writes the fields that f writes as one field.
+func (e *Encoder) Group(name string, f func(*Encoder)) {
+	var in Encoder
+	f(&in)
+	e.head(tagGroup, name, len(in.buf))
+	e.buf = append(e.buf, in.buf...)
+}
+
+func (e *Encoder) Reset() { e.buf = e.buf[:0] }
+
+// Encoding returns what was written, valid until the next call.
+func (e *Encoder) Encoding() []byte { return e.buf }
+
+// Sum is the SHA-256 of what was written.
+func (e *Encoder) Sum() Digest { return Of(e.buf) }
+
+func uvarintLen(v uint64) int {
+	n := 1
+	for ; v >= 0x80; v >>= 7 {
+		n++
+	}
+	return n
+}
+
+// A Component is one field of an encoding, as `why` and `show` print it.
+type Component struct {
+	Name   string `json:"name"` // groups joined by dots: "spec.command"
+	Digest Digest `json:"digest"`
+	Shown  string `json:"shown"`
+}
+
+// Explain reads an encoding back into its fields, groups flattened, in the order in which they were written.
+func Explain(encoding []byte) ([]Component, error) { return explain(nil, "", encoding) }
+
+func explain(out []Component, prefix string, b []byte) ([]Component, error) {
+	for len(b) > 0 {
+		tag := b[0]
+		name, rest, ok := cut(b[1:])
+		if !ok {
+			return nil, fmt.Errorf("digest: encoding is cut short after %d fields", len(out))
+		}
+		value, rest, ok := cut(rest)
+		if !ok {
+			return nil, fmt.Errorf("digest: field %q is cut short", prefix+string(name))
+		}
+		b = rest
+		if tag == tagGroup {
+			var err error
+			if out, err = explain(out, prefix+string(name)+".", value); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		shown, err := show(tag, value)
+		if err != nil {
+			return nil, fmt.Errorf("digest: field %q: %w", prefix+string(name), err)
+		}
+		c := Component{Name: prefix + string(name), Digest: Of(value), Shown: shown}
+		if tag == tagDigest {
+			copy(c.Digest[:], value)
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+func show(tag byte, v []byte) (string, error) {
+	switch tag {
+	case tagString:
+		return strconv.Quote(string(v)), nil
+	case tagBytes:
+		return fmt.Sprintf("%d bytes", len(v)), nil
+	case tagInt:
+		n, size := binary.Varint(v)
+		if size != len(v) {
+			return "", fmt.Errorf("not an integer")
+		}
+		return strconv.FormatInt(n, 10), nil
+	case tagBool:
+		return strconv.FormatBool(len(v) == 1 && v[0] == 1), nil
+	case tagDigest:
+		if len(v) != len(Digest{}) {
+			return "", fmt.Errorf("not a digest")
+		}
+		return Digest(v).String(), nil
+	case tagList, tagMap:
+		var parts []string
+		for len(v) > 0 {
+			s, rest, ok := cut(v)
+			if !ok {
+				return "", fmt.Errorf("a list is cut short")
+			}
+			parts, v = append(parts, strconv.Quote(string(s))), rest
+		}
+		if tag == tagList {
+			return "[" + strings.Join(parts, ", ") + "]", nil
+		}
+		var b strings.Builder
+		for i := 0; i+1 < len(parts); i += 2 {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(parts[i] + " = " + parts[i+1])
+		}
+		return "{" + b.String() + "}", nil
+	}
+	return "", fmt.Errorf("unknown type %q", tag)
+}
+
+func cut(b []byte) (field, rest []byte, ok bool) {
+	n, size := binary.Uvarint(b)
+	if size <= 0 || n > uint64(len(b)-size) {
+		return nil, nil, false
+	}
+	return b[size : size+int(n)], b[size+int(n):], true
+}

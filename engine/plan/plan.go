@@ -1,0 +1,86 @@
+// Package plan decides for every task of a graph whether it runs, and why. It is pure: what it needs of the journal and the disk it asks
+// of the functions in Inputs.
+package plan
+
+import (
+	"pbuild/engine/task"
+)
+
+// A Decision is what apply would do with a task.
+type Decision uint8
+
+const (
+	Run      Decision = iota
+	Maybe             // its upstream runs, and a record exists that serves if that comes out equal
+	Reuse             // a record serves
+	Unneeded          // a condition on it is known to be false; it is counted apart
+)
+
+var decisionNames = [...]string{"run", "maybe", "reuse", "unneeded"}
+
+func (d Decision) String() string { return decisionNames[d] }
+
+// A Code says why a task runs. The list is closed.
+type Code string
+
+const (
+	New             Code = "new"
+	SpecChanged     Code = "spec_changed"
+	InputChanged    Code = "input_changed"
+	UpstreamChanged Code = "upstream_changed"
+	OutputMissing   Code = "output_missing"
+	Restore         Code = "restore"
+	Expired         Code = "expired"
+	Replaced        Code = "replaced"
+	Resampled       Code = "resampled"
+	Salt            Code = "salt"
+	KindVersion     Code = "kind_version"
+	Isolation       Code = "isolation"
+	NeverFinished   Code = "never_finished"
+	UpstreamUnknown Code = "upstream_unknown"
+)
+
+// A Reason is one cause, naming the field or file that differs.
+type Reason struct {
+	Code   Code   `json:"code"`
+	Detail string `json:"detail"` // "spec.command", "files.in/a.txt.content", "inputs.tree", an address
+	Old    string `json:"old,omitempty"`
+	New    string `json:"new,omitempty"`
+}
+
+// An Item is what was decided for the task of the same index.
+type Item struct {
+	Decision Decision
+	Known    bool         // Key is known: everything upstream is
+	Key      task.Key     // if Known; for Maybe, the key if upstream comes out equal
+	Record   *task.Record // for Reuse and Maybe, the record that serves
+	Reasons  []Reason
+	Restore  []int // for Reuse: indices of Task.Outputs to be restored from the store
+}
+
+// Inputs is everything that Decide needs besides the graph.
+type Inputs struct {
+	Graph        *task.Graph
+	Lookup       func(task.Key) *task.Record       // the newest record under a key, or nil
+	Latest       func(address string) *task.Record // the newest record that an address ran under, whatever its key, or nil
+	Files        Files
+	Stored       func(o task.Output) bool    // whether the content of an output of a Files task is in the store
+	Now          int64                       // Unix nanoseconds, for best-before
+	Want         []task.ID                   // the tasks chosen; what they depend on comes along. nil is all
+	Replace      map[task.ID]bool            // run although a record holds
+	MinIsolation func(isolation string) bool // whether a record's isolation is enough; nil: any is
+}
+
+// Files tells what is on the disk. Paths are of the workspace, slash-separated. Implementations cache by stat.
+type Files interface {
+	// Input returns mode and digest; ok is false if there is no such regular file or link.
+	Input(path string) (in task.FileInput, ok bool, err error)
+}
+
+// A Plan is a graph with its decisions. Items are parallel to Graph.Tasks; tasks outside Want are not Wanted.
+type Plan struct {
+	Graph  *task.Graph
+	Items  []Item
+	Wanted []bool
+	Inputs *Inputs
+}

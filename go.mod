@@ -1,0 +1,3 @@
+module pbuild
+
+go 1.25.0
