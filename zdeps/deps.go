@@ -1,0 +1,33 @@
+
+package zdeps
+
+import (
+	_ "github.com/bmatcuk/doublestar/v4"
+	_ "github.com/hashicorp/hcl/v2"
+	_ "github.com/hashicorp/hcl/v2/ext/customdecode"
+	_ "github.com/hashicorp/hcl/v2/gohcl"
+	_ "github.com/hashicorp/hcl/v2/hclparse"
+	_ "github.com/hashicorp/hcl/v2/hclsyntax"
+	_ "github.com/hashicorp/hcl/v2/hclwrite"
+	_ "github.com/hashicorp/hcl/v2/json"
+	_ "github.com/klauspost/compress/zstd"
+	_ "github.com/rogpeppe/go-internal/testscript"
+	_ "github.com/rogpeppe/go-internal/txtar"
+	_ "github.com/spf13/cobra"
+	_ "github.com/spf13/pflag"
+	_ "github.com/ulikunitz/xz"
+	_ "github.com/zclconf/go-cty/cty"
+	_ "github.com/zclconf/go-cty/cty/convert"
+	_ "github.com/zclconf/go-cty/cty/function/stdlib"
+	_ "github.com/zclconf/go-cty/cty/gocty"
+	_ "golang.org/x/mod/module"
+	_ "golang.org/x/mod/sumdb/dirhash"
+	_ "golang.org/x/mod/zip"
+	_ "golang.org/x/sync/errgroup"
+	_ "golang.org/x/sync/singleflight"
+	_ "golang.org/x/sys/unix"
+	_ "golang.org/x/term"
+	_ "golang.org/x/text/unicode/norm"
+	_ "pgregory.net/rapid"
+	_ "github.com/google/go-cmp/cmp"
+)
