@@ -281,41 +281,38 @@ func (l *lowerer) inEnvironment(p *pending, t *task.Task) {
 
 // inputs expands what a task reads: a file that another task writes is an edge, the rest are files of the workspace.
 func (l *lowerer) inputs(p *pending, t *task.Task) {
-	var globs []string
-	have := func(role string) bool {
-		return slices.ContainsFunc(t.Deps, func(d task.Dep) bool { return d.Role == role })
+	files := p.inputs
+	if globs := slices.DeleteFunc(slices.Clone(files), func(f string) bool { return !isGlob(f) }); len(globs) > 0 {
+		found, err := l.host.Glob(globs)
+		if err != nil {
+			l.errorf(at(p.block, "inputs"), l.each(p), "Inputs cannot be listed", "%v.", err)
+			return
+		}
+		literal := slices.DeleteFunc(slices.Clone(files), isGlob)
+		files = sorted(slices.Concat(literal, found, l.madeLike(globs)))
 	}
-	input := func(file string) {
+	var named map[string]bool // already edges, of depends_on
+	for _, d := range t.Deps {
+		if named == nil {
+			named = map[string]bool{}
+		}
+		named[d.Role] = true
+	}
+	for i, file := range files {
 		m, made := l.made[file]
 		switch {
 		case !made:
+			if t.Inputs == nil {
+				t.Inputs = make([]string, 0, len(files)-i)
+			}
 			t.Inputs = append(t.Inputs, file)
-		case m.task == p || have(file):
+		case m.task == p || named[file]:
 		default:
 			if on := l.makerOf(m, file); on != task.None {
 				t.Deps = append(t.Deps, task.Dep{On: on, Role: file, Output: file})
 			}
 		}
 	}
-	for _, in := range p.inputs {
-		if isGlob(in) {
-			globs = append(globs, in)
-		} else {
-			input(in)
-		}
-	}
-	if globs == nil {
-		return
-	}
-	files, err := l.host.Glob(globs)
-	if err != nil {
-		l.errorf(at(p.block, "inputs"), l.each(p), "Inputs cannot be listed", "%v.", err)
-		return
-	}
-	for _, f := range append(files, l.madeLike(globs)...) {
-		input(f)
-	}
-	t.Inputs = sorted(t.Inputs)
 }
 
 // makerOf is the task that writes a file.
