@@ -80,8 +80,7 @@ var runtimeBlock = BlockDef{Type: "runtime", Label: true, Common: true, Doc: "Wh
 			{Name: "dockerfile", Type: String, Keyed: true, Default: `"Dockerfile"`, Doc: "The Dockerfile, relative to the context."},
 			{Name: "args", Type: StringMap, Keyed: true, Doc: "Build arguments."},
 			{Name: "target", Type: String, Keyed: true, Doc: "The stage to build."},
-		}, Blocks: []BlockDef{
-			{Type: "secrets", Free: true, Doc: "Build secrets, by name: only the names are keyed."},
+			{Name: "secrets", Type: Env, Keyed: true, Doc: "Build secrets, by name: only the names are keyed."},
 		}},
 		command("prepare", "Runs once for the runtime, without a source tree, to warm caches. It has network unless `network = false`."),
 	}}
