@@ -31,6 +31,7 @@ type Attempt struct {
 	Inputs  []Input
 	// Record is what a lost product was recorded with when it was first made; nil otherwise.
 	Record *Record
+	Before *Record // with Alone: the run that timed out, for the evidence
 
 	// Log passes output on as it appears, if anyone listens; it may be nil. stream is "stdout" or "stderr".
 	Log func(stream string, data []byte)
