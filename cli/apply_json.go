@@ -18,11 +18,11 @@ const streamVersion = 1
 // A stream writes an apply as one JSON object a line, each line to all of its writers. The first error ends the writing to that writer and is
 // kept: a full disk must not stop tasks whose records fit.
 type stream struct {
-	full  []io.Writer // every line: stdout of --json, and --json-into
-	brief []io.Writer // all but log lines, which the store holds anyway: the run's own file
-	names *names
-	seq   int
-	err   error
+	full    []io.Writer // every line: stdout of --json, and --json-into
+	brief   []io.Writer // all but log lines, which the store holds anyway: the run's own file
+	address func(task.ID) string
+	seq     int
+	err     error
 }
 
 // An eventJSON is one line. Which members it has depends on its type; docs/schema/apply.schema.json says which.
@@ -112,10 +112,10 @@ func (s *stream) next(kind string, at time.Time) eventJSON {
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-func (s *stream) plan(run string, t tally, at time.Time) {
+func (s *stream) plan(run string, t plan.Tally, at time.Time) {
 	e := s.next("plan", at)
 	e.RunID = run
-	e.Run, e.Maybe, e.Reuse, e.Unneeded = &t[plan.Run], &t[plan.Maybe], &t[plan.Reuse], &t[plan.Unneeded]
+	e.Run, e.Maybe, e.Reuse, e.Unneeded = &t.Run, &t.Maybe, &t.Reuse, &t.Unneeded
 	s.line(e, true)
 }
 
@@ -135,7 +135,7 @@ func (s *stream) event(e apply.Event) {
 	switch e.Type {
 	case "start":
 		j := s.next("start", e.Time)
-		j.Address, j.Attempt, j.Node = s.names.of(e.Task), e.Attempt, localNode
+		j.Address, j.Attempt, j.Node = s.address(e.Task), e.Attempt, localNode
 		s.line(j, true)
 	case "log":
 		if len(s.full) == 0 {
@@ -143,18 +143,18 @@ func (s *stream) event(e apply.Event) {
 		}
 		j := s.next("log", e.Time)
 		data := strings.ToValidUTF8(string(e.Data), "�")
-		j.Address, j.Stream, j.Data = s.names.of(e.Task), e.Stream, &data
+		j.Address, j.Stream, j.Data = s.address(e.Task), e.Stream, &data
 		s.line(j, false)
 	case "end":
 		s.end(e)
 	case "retry":
 		j := s.next("retry", e.Time)
-		j.Address, j.Attempt, j.Detail = s.names.of(e.Task), e.Attempt, e.Detail
+		j.Address, j.Attempt, j.Detail = s.address(e.Task), e.Attempt, e.Detail
 		s.line(j, true)
 	case "note":
 		if e.Code == "state_drift" {
 			j := s.next("state_drift", e.Time)
-			j.Address, j.Detail = s.names.of(e.Task), e.Detail
+			j.Address, j.Detail = s.address(e.Task), e.Detail
 			s.line(j, true)
 		}
 	}
@@ -168,7 +168,7 @@ func (s *stream) end(e apply.Event) {
 		return
 	}
 	j := s.next("end", e.Time)
-	j.Address, j.Phase, j.Detail = s.names.of(e.Task), e.Phase, e.Detail
+	j.Address, j.Phase, j.Detail = s.address(e.Task), e.Phase, e.Detail
 	var status task.Status
 	var verdict task.Verdict
 	var seconds float64

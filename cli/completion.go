@@ -68,4 +68,3 @@ func (a *app) completeAddresses(_ *cobra.Command, _ []string, typed string) ([]s
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
-

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pbuild/engine/plan"
 	"pbuild/engine/task"
 )
 
@@ -29,7 +30,7 @@ func (a *app) graphCommand() *cobra.Command {
 			if c != nil {
 				ids = c.tasks
 			}
-			in := closure(s.graph, ids)
+			in := plan.Closure(s.graph, ids)
 			if format == "json" || a.view.json {
 				return a.graphJSON(s, in)
 			}
@@ -49,7 +50,7 @@ func (a *app) graphDOT(s *session, in []bool) error {
 			continue
 		}
 		t := &s.graph.Tasks[i]
-		fmt.Fprintf(w, "  t%d [label = %s, tooltip = %s];\n", i, strconv.Quote(s.names.of(task.ID(i))), strconv.Quote(t.Spec.Kind().Name))
+		fmt.Fprintf(w, "  t%d [label = %s, tooltip = %s];\n", i, strconv.Quote(s.address(task.ID(i))), strconv.Quote(t.Spec.Kind().Name))
 		for _, d := range t.Deps {
 			look := ""
 			if d.Use == task.UseOrder {
@@ -86,9 +87,9 @@ func (a *app) graphJSON(s *session, in []bool) error {
 			continue
 		}
 		t := &s.graph.Tasks[i]
-		n := graphNodeJSON{Address: s.names.of(task.ID(i)), Kind: t.Spec.Kind().Name, Depends: []graphEdgeJSON{}, Inputs: t.Inputs, Outputs: t.Outputs}
+		n := graphNodeJSON{Address: s.address(task.ID(i)), Kind: t.Spec.Kind().Name, Depends: []graphEdgeJSON{}, Inputs: t.Inputs, Outputs: t.Outputs}
 		for _, d := range t.Deps {
-			n.Depends = append(n.Depends, graphEdgeJSON{s.names.of(d.On), d.Role, useNames[d.Use]})
+			n.Depends = append(n.Depends, graphEdgeJSON{s.address(d.On), d.Role, useNames[d.Use]})
 		}
 		nodes = append(nodes, n)
 	}

@@ -1,9 +1,10 @@
 package cli
 
 import (
-	"pbuild/engine/task"
-
 	"github.com/spf13/cobra"
+
+	"pbuild/engine/plan"
+	"pbuild/engine/task"
 )
 
 func (a *app) listCommand() *cobra.Command {
@@ -20,7 +21,7 @@ func (a *app) listCommand() *cobra.Command {
 			}
 			listed := listedSteps(s.graph, c)
 			if deps {
-				listed = withDependencies(s, listed)
+				listed = withDependencies(s.graph, listed)
 			}
 			if a.view.json {
 				return a.listJSON(s, listed)
@@ -31,7 +32,7 @@ func (a *app) listCommand() *cobra.Command {
 					t := &s.graph.Tasks[l.object.Steps[l.step].Task]
 					a.view.printf("    %s\n", a.view.paint(dim, t.Spec.Kind().Name))
 					for _, d := range t.Deps {
-						a.view.printf("    %s\n", a.view.paint(dim, "<- "+printable(s.names.of(d.On))+" as "+d.Role))
+						a.view.printf("    %s\n", a.view.paint(dim, "<- "+printable(s.address(d.On))+" as "+d.Role))
 					}
 				}
 			}
@@ -67,7 +68,7 @@ func listedSteps(g *task.Graph, c *choice) []listed {
 }
 
 // withDependencies adds what the listed tasks depend on, in the graph's order, after them.
-func withDependencies(s *session, l []listed) []listed {
+func withDependencies(g *task.Graph, l []listed) []listed {
 	shown := make(map[task.ID]bool, len(l))
 	ids := make([]task.ID, 0, len(l))
 	for _, one := range l {
@@ -75,29 +76,17 @@ func withDependencies(s *session, l []listed) []listed {
 		shown[id] = true
 		ids = append(ids, id)
 	}
-	for id, in := range closure(s.graph, ids) {
-		if p := s.names.owner[id]; in && !shown[task.ID(id)] && p.object >= 0 {
-			l = append(l, listed{&s.graph.Objects[p.object], int(p.step)})
-		}
-	}
-	return l
-}
-
-// closure marks the given tasks and all that they depend on. A nil ids is every task.
-func closure(g *task.Graph, ids []task.ID) []bool {
-	in := make([]bool, len(g.Tasks))
-	for _, id := range ids {
-		in[id] = true
-	}
-	for i := len(in) - 1; i >= 0; i-- { // dependencies come before their dependents
-		in[i] = in[i] || ids == nil
-		if in[i] {
-			for _, d := range g.Tasks[i].Deps {
-				in[d.On] = true
+	in := plan.Closure(g, ids)
+	for i := range g.Objects {
+		o := &g.Objects[i]
+		for k := range o.Steps {
+			if id := o.Steps[k].Task; in[id] && !shown[id] {
+				shown[id] = true
+				l = append(l, listed{o, k})
 			}
 		}
 	}
-	return in
+	return l
 }
 
 type listTaskJSON struct {
@@ -111,7 +100,7 @@ func (a *app) listJSON(s *session, l []listed) error {
 	tasks := make([]listTaskJSON, 0, len(l))
 	for _, one := range l {
 		id := one.object.Steps[one.step].Task
-		tasks = append(tasks, listTaskJSON{address(one.object, one.step), s.names.kind(id), append([]string{}, one.object.Tags...), dependsOf(s, id)})
+		tasks = append(tasks, listTaskJSON{address(one.object, one.step), s.graph.Tasks[id].Spec.Kind().Name, append([]string{}, one.object.Tags...), dependsOf(s, id)})
 	}
 	return a.view.document(struct {
 		FormatVersion int            `json:"format_version"`
@@ -126,7 +115,7 @@ func dependsOf(s *session, id task.ID) []string {
 	for _, d := range s.graph.Tasks[id].Deps {
 		if !seen[d.On] {
 			seen[d.On] = true
-			out = append(out, s.names.of(d.On))
+			out = append(out, s.address(d.On))
 		}
 	}
 	return out

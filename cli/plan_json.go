@@ -71,70 +71,29 @@ func reasonsJSON(rs []plan.Reason) []reasonJSON {
 	return out
 }
 
-// countedClasses are the classes of by_kind, each always present.
-var countedClasses = []task.Class{task.ClassInstance, task.ClassGate, task.ClassCandidate, task.ClassHandshake, task.ClassImage, task.ClassReport, task.ClassTask}
-
-// A tally counts decisions.
-type tally [4]int
-
-func (t *tally) add(d plan.Decision) { t[d]++ }
-
-func (t *tally) json() kindCountsJSON {
-	return kindCountsJSON{Run: t[plan.Run], Maybe: t[plan.Maybe], Reuse: t[plan.Reuse]}
-}
-
-// tallyTasks counts the decisions of the wanted tasks.
-func tallyTasks(p *plan.Plan) (t tally) {
-	for i := range p.Items {
-		if p.Wanted[i] {
-			t.add(p.Items[i].Decision)
-		}
-	}
-	return t
-}
-
-// tallyObjects counts what the user declared, by class: an object's decision is the strongest of its own wanted steps. An object all of whose steps
-// are unneeded has no decision.
-func tallyObjects(p *plan.Plan) map[task.Class]*tally {
-	out := map[task.Class]*tally{}
-	for _, c := range countedClasses {
-		out[c] = &tally{}
-	}
-	for i := range p.Graph.Objects {
-		o := &p.Graph.Objects[i]
-		t := out[o.Class]
-		if t == nil {
-			continue
-		}
-		strongest, any := plan.Unneeded, false
-		for _, s := range o.Steps {
-			if p.Wanted[s.Task] {
-				any = true
-				strongest = min(strongest, p.Items[s.Task].Decision) // run < maybe < reuse < unneeded
-			}
-		}
-		if any {
-			t.add(strongest)
-		}
+func countsOf(c plan.Counts) countsJSON {
+	out := countsJSON{Run: c.Run, Maybe: c.Maybe, Reuse: c.Reuse, Unneeded: c.Unneeded, ByKind: map[string]kindCountsJSON{}}
+	for _, class := range countedClasses {
+		t := c.ByClass[class]
+		out.ByKind[string(class)] = kindCountsJSON{Run: t.Run, Maybe: t.Maybe, Reuse: t.Reuse}
 	}
 	return out
 }
+
+// countedClasses are the members of by_kind, each always present.
+var countedClasses = []task.Class{task.ClassInstance, task.ClassGate, task.ClassCandidate, task.ClassHandshake, task.ClassImage, task.ClassReport, task.ClassTask}
 
 // planDocument makes the document without its tasks.
 func planDocument(version string, graph string, p *plan.Plan, ds decl.Diagnostics) *planJSON {
 	d := &planJSON{FormatVersion: formatVersion, Pbuild: version, Graph: graph,
 		Unknown: []unknownJSON{}, Tasks: []planTaskJSON{}, Diagnostics: diagnosticsJSON(ds)}
-	d.Counts.ByKind = map[string]kindCountsJSON{}
-	if p == nil {
-		for _, c := range countedClasses {
-			d.Counts.ByKind[string(c)] = kindCountsJSON{}
-		}
-		return d
+	c := plan.Counts{}
+	if p != nil {
+		c = p.Counts()
 	}
-	t := tallyTasks(p)
-	d.Counts.Run, d.Counts.Maybe, d.Counts.Reuse, d.Counts.Unneeded = t[plan.Run], t[plan.Maybe], t[plan.Reuse], t[plan.Unneeded]
-	for c, k := range tallyObjects(p) {
-		d.Counts.ByKind[string(c)] = k.json()
+	d.Counts = countsOf(c)
+	if p == nil {
+		return d
 	}
 	for i := range p.Items {
 		if p.Wanted[i] && p.Items[i].Decision == plan.Run && p.Graph.Tasks[i].Spec.Kind().Frozen {
@@ -148,14 +107,14 @@ func planDocument(version string, graph string, p *plan.Plan, ds decl.Diagnostic
 }
 
 // writePlan writes the document, task by task: run and maybe, with all also reuse.
-func writePlan(w io.Writer, d *planJSON, p *plan.Plan, n *names, all bool) error {
+func writePlan(w io.Writer, d *planJSON, p *plan.Plan, all bool) error {
 	for i := range p.Items {
 		item := &p.Items[i]
 		if !p.Wanted[i] || item.Decision == plan.Unneeded || item.Decision == plan.Reuse && !all {
 			continue
 		}
 		id := task.ID(i)
-		d.Tasks = append(d.Tasks, planTaskJSON{n.of(id), n.kind(id), item.Decision.String(), reasonsJSON(item.Reasons)})
+		d.Tasks = append(d.Tasks, planTaskJSON{p.Address(id), p.Graph.Tasks[id].Spec.Kind().Name, item.Decision.String(), reasonsJSON(p.Reasons(id))})
 	}
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)

@@ -13,24 +13,20 @@ import (
 )
 
 // planSentence is a plan in one line.
-func planSentence(t tally) string {
+func planSentence(t plan.Tally) string {
 	var parts []string
-	if n := t[plan.Run]; n > 0 {
-		parts = append(parts, fmt.Sprintf("%d to run", n))
-	}
-	if n := t[plan.Maybe]; n > 0 {
-		parts = append(parts, fmt.Sprintf("%d that may run", n))
-	}
-	if n := t[plan.Reuse]; n > 0 {
-		parts = append(parts, fmt.Sprintf("%d reused", n))
-	}
-	if n := t[plan.Unneeded]; n > 0 {
-		parts = append(parts, fmt.Sprintf("%d not needed", n))
+	for _, c := range []struct {
+		n     int
+		words string
+	}{{t.Run, "to run"}, {t.Maybe, "that may run"}, {t.Reuse, "reused"}, {t.Unneeded, "not needed"}} {
+		if c.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.words))
+		}
 	}
 	if len(parts) == 0 {
 		return "Plan: the workspace declares nothing that runs."
 	}
-	if t[plan.Run]+t[plan.Maybe] == 0 {
+	if t.Run+t.Maybe == 0 {
 		return "Plan: nothing to do; " + strings.Join(parts, ", ") + "."
 	}
 	return "Plan: " + strings.Join(parts, ", ") + "."
@@ -39,7 +35,7 @@ func planSentence(t tally) string {
 // A blockSummary is one line of a plan: a declared block, and why its tasks run.
 type blockSummary struct {
 	block   string
-	tally   tally
+	tally   [4]int // by decision
 	reasons map[plan.Code]*reasonSummary
 }
 
@@ -49,25 +45,29 @@ type reasonSummary struct {
 	details map[string]int
 }
 
-// summarize groups a plan by block, in the order of the graph.
-func summarize(p *plan.Plan, n *names) []*blockSummary {
+// summarize groups a plan by block, in the order of the graph. A task that several objects share counts for the first.
+func summarize(p *plan.Plan) []*blockSummary {
 	byBlock := map[string]*blockSummary{}
 	var out []*blockSummary
-	for i := range p.Items {
-		if !p.Wanted[i] {
-			continue
-		}
-		item := &p.Items[i]
-		name := n.block(task.ID(i))
-		b := byBlock[name]
-		if b == nil {
-			b = &blockSummary{block: name, reasons: map[plan.Code]*reasonSummary{}}
-			byBlock[name] = b
-			out = append(out, b)
-		}
-		b.tally.add(item.Decision)
-		if item.Decision <= plan.Maybe || len(item.Restore) > 0 {
-			b.count(item.Reasons)
+	counted := make([]bool, len(p.Items))
+	for i := range p.Graph.Objects {
+		o := &p.Graph.Objects[i]
+		for _, s := range o.Steps {
+			if counted[s.Task] || !p.Wanted[s.Task] {
+				continue
+			}
+			counted[s.Task] = true
+			b := byBlock[o.Block]
+			if b == nil {
+				b = &blockSummary{block: o.Block, reasons: map[plan.Code]*reasonSummary{}}
+				byBlock[o.Block] = b
+				out = append(out, b)
+			}
+			item := &p.Items[s.Task]
+			b.tally[item.Decision]++
+			if item.Decision <= plan.Maybe || len(item.Restore) > 0 {
+				b.count(p.Reasons(s.Task))
+			}
 		}
 	}
 	return out
@@ -91,7 +91,9 @@ func (b *blockSummary) count(rs []plan.Reason) {
 // why is a block's reasons, the most common first, each with its most common detail.
 func (b *blockSummary) why() string {
 	rs := slices.Collect(maps.Values(b.reasons))
-	slices.SortFunc(rs, func(x, y *reasonSummary) int { return cmp.Or(cmp.Compare(y.tasks, x.tasks), cmp.Compare(x.code, y.code)) })
+	slices.SortFunc(rs, func(x, y *reasonSummary) int {
+		return cmp.Or(cmp.Compare(y.tasks, x.tasks), cmp.Compare(x.code, y.code))
+	})
 	var parts []string
 	for _, r := range rs[:min(3, len(rs))] {
 		parts = append(parts, r.text())
@@ -141,22 +143,22 @@ var reasonWords = map[plan.Code]string{
 }
 
 // showPlan prints a plan: its blocks with counts and causes, in verbose every task that may run, and the sentence.
-func (v *view) showPlan(p *plan.Plan, n *names, all bool) {
-	t := tallyTasks(p)
+func (v *view) showPlan(p *plan.Plan, all bool) {
+	t := p.Counts().Tally
 	if !v.quiet {
 		if v.verbose || all {
-			v.showTasks(v.out, p, n, all)
+			v.showTasks(v.out, p, all)
 		} else {
-			v.showBlocks(p, n)
+			v.showBlocks(p)
 		}
 	}
 	v.printf("%s\n", v.paint(bold, planSentence(t)))
 }
 
-func (v *view) showBlocks(p *plan.Plan, n *names) {
+func (v *view) showBlocks(p *plan.Plan) {
 	var rows [][]string
 	idle := 0
-	for _, b := range summarize(p, n) {
+	for _, b := range summarize(p) {
 		if b.tally[plan.Run]+b.tally[plan.Maybe] == 0 && len(b.reasons) == 0 {
 			idle++
 			continue
@@ -174,7 +176,7 @@ func (v *view) showBlocks(p *plan.Plan, n *names) {
 	v.printf("\n")
 }
 
-func (v *view) countCell(t tally, d plan.Decision, word string, s style) string {
+func (v *view) countCell(t [4]int, d plan.Decision, word string, s style) string {
 	if t[d] == 0 {
 		return ""
 	}
@@ -182,7 +184,7 @@ func (v *view) countCell(t tally, d plan.Decision, word string, s style) string 
 }
 
 // showTasks prints a line for every task that may run, with all also those that are reused.
-func (v *view) showTasks(w io.Writer, p *plan.Plan, n *names, all bool) {
+func (v *view) showTasks(w io.Writer, p *plan.Plan, all bool) {
 	tones := map[plan.Decision]style{plan.Run: green, plan.Maybe: yellow, plan.Reuse: dim, plan.Unneeded: dim}
 	for i := range p.Items {
 		item := &p.Items[i]
@@ -190,9 +192,9 @@ func (v *view) showTasks(w io.Writer, p *plan.Plan, n *names, all bool) {
 			continue
 		}
 		word := fmt.Sprintf("%-8s", item.Decision)
-		fmt.Fprintf(w, "  %s  %s\n", v.paint(tones[item.Decision], word), printable(n.of(task.ID(i))))
+		fmt.Fprintf(w, "  %s  %s\n", v.paint(tones[item.Decision], word), printable(p.Address(task.ID(i))))
 		if item.Decision <= plan.Maybe || len(item.Restore) > 0 {
-			for _, r := range item.Reasons {
+			for _, r := range p.Reasons(task.ID(i)) {
 				fmt.Fprintf(w, "            %s\n", v.paint(dim, printable(reasonLine(r))))
 			}
 		}

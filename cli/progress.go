@@ -22,7 +22,6 @@ type progress struct {
 	w       io.Writer
 	buf     bytes.Buffer // written at once, so that a frame never flickers
 	v       *view
-	names   *names
 	plan    *plan.Plan
 	expect  func(task.ID) time.Duration // how long the task took last; 0 if unknown
 	slots   int
@@ -41,17 +40,19 @@ type progress struct {
 // heartbeat is how long a plain view stays silent.
 const heartbeat = 30 * time.Second
 
-func newProgress(v *view, p *plan.Plan, n *names, slots, tail int, expect func(task.ID) time.Duration, now time.Time) *progress {
-	g := &progress{w: v.err, v: v, names: n, plan: p, expect: expect, slots: max(1, slots), tail: tail, start: now, spoke: now,
+func newProgress(v *view, p *plan.Plan, slots, tail int, expect func(task.ID) time.Duration, now time.Time) *progress {
+	g := &progress{w: v.err, v: v, plan: p, expect: expect, slots: max(1, slots), tail: tail, start: now, spoke: now,
 		running: map[task.ID]time.Time{}, spent: map[string]time.Duration{}}
 	for i := range p.Items {
 		if p.Wanted[i] && p.Items[i].Decision <= plan.Maybe {
 			g.total++
-			g.eta.add(n.kind(task.ID(i)), expect(task.ID(i)))
+			g.eta.add(g.kind(task.ID(i)), expect(task.ID(i)))
 		}
 	}
 	return g
 }
+
+func (g *progress) kind(id task.ID) string { return g.plan.Graph.Tasks[id].Spec.Kind().Name }
 
 func (g *progress) event(e apply.Event) {
 	g.mu.Lock()
@@ -62,10 +63,10 @@ func (g *progress) event(e apply.Event) {
 	case "end":
 		g.end(e)
 	case "retry":
-		g.say(e.Time, "%s %s: try %d: %s", g.v.paintErr(yellow, "retry"), g.names.of(e.Task), e.Attempt, e.Detail)
+		g.say(e.Time, "%s %s: try %d: %s", g.v.paintErr(yellow, "retry"), g.plan.Address(e.Task), e.Attempt, e.Detail)
 	case "note":
 		if e.Code == "state_drift" || g.v.verbose {
-			g.say(e.Time, "%s %s: %s", g.v.paintErr(yellow, e.Code), g.names.of(e.Task), e.Detail)
+			g.say(e.Time, "%s %s: %s", g.v.paintErr(yellow, e.Code), g.plan.Address(e.Task), e.Detail)
 		}
 	}
 }
@@ -74,12 +75,12 @@ func (g *progress) end(e apply.Event) {
 	_, ran := g.running[e.Task]
 	delete(g.running, e.Task)
 	if g.plan.Wanted[e.Task] && g.plan.Items[e.Task].Decision <= plan.Maybe {
-		kind := g.names.kind(e.Task)
+		kind := g.kind(e.Task)
 		g.ended++
 		g.eta.done(kind, g.expect(e.Task), elapsed(e.Record), ran)
 	}
 	if ran && e.Record != nil {
-		g.spent[g.names.kind(e.Task)] += e.Record.Elapsed
+		g.spent[g.kind(e.Task)] += e.Record.Elapsed
 	}
 	switch e.Phase {
 	case "failed":
@@ -87,11 +88,11 @@ func (g *progress) end(e apply.Event) {
 		g.failure(e)
 	case "skipped":
 		if g.v.verbose {
-			g.say(e.Time, "%s %s: %s", g.v.paintErr(yellow, "skipped"), g.names.of(e.Task), e.Detail)
+			g.say(e.Time, "%s %s: %s", g.v.paintErr(yellow, "skipped"), g.plan.Address(e.Task), e.Detail)
 		}
 	case "done":
 		if ran && !g.v.live && !g.v.quiet && (g.v.verbose || !g.plan.Graph.Tasks[e.Task].Spec.Kind().Pure) {
-			g.say(e.Time, "[%d/%d] %s %s%s", g.ended, g.total, seconds(elapsed(e.Record)), g.names.of(e.Task), verdictWord(e.Record))
+			g.say(e.Time, "[%d/%d] %s %s%s", g.ended, g.total, seconds(elapsed(e.Record)), g.plan.Address(e.Task), verdictWord(e.Record))
 		}
 	}
 }
@@ -122,13 +123,13 @@ func (g *progress) failure(e apply.Event) {
 	if e.Record != nil && e.Record.Status != task.Failed && e.Record.Status != task.OK {
 		word = string(e.Record.Status)
 	}
-	g.say(e.Time, "%s %s: %s", g.v.paintErr(red, word), g.names.of(e.Task), e.Detail)
+	g.say(e.Time, "%s %s: %s", g.v.paintErr(red, word), g.plan.Address(e.Task), e.Detail)
 	lines := lastLines(e.Data, g.tail)
 	for _, l := range lines {
 		g.say(e.Time, "  %s %s", g.v.paintErr(dim, "|"), l)
 	}
 	if len(lines) > 0 {
-		g.say(e.Time, "  %s", g.v.paintErr(dim, "the whole log: pbuild log '"+g.names.of(e.Task)+"'"))
+		g.say(e.Time, "  %s", g.v.paintErr(dim, "the whole log: pbuild log '"+g.plan.Address(e.Task)+"'"))
 	}
 }
 
@@ -152,7 +153,9 @@ func (g *progress) say(now time.Time, format string, args ...any) {
 	g.buf.WriteString(line + "\n")
 	g.spoke = now
 	if g.v.live {
-		g.frame(now)
+		if !g.v.quiet {
+			g.frame(now)
+		}
 		g.flush()
 	} else if g.buf.Len() > 1<<14 {
 		g.flush()
@@ -169,7 +172,7 @@ func (g *progress) tick(now time.Time) {
 	} else if !g.v.quiet && now.Sub(g.spoke) >= heartbeat {
 		g.say(now, "%s", g.line(now))
 		if id, since := g.oldest(); id != task.None {
-			g.say(now, "  longest: %s, %s", g.names.of(id), seconds(now.Sub(since)))
+			g.say(now, "  longest: %s, %s", g.plan.Address(id), seconds(now.Sub(since)))
 		}
 	}
 	g.flush()
@@ -215,7 +218,7 @@ func (g *progress) frame(now time.Time) {
 	g.buf.WriteString(clip(g.line(now), width) + "\n")
 	g.drawn = 1
 	for _, id := range shown {
-		name := clip(printable(fmt.Sprintf("  %7s %s", clock(now.Sub(g.running[id])), g.names.of(id))), width)
+		name := clip(printable(fmt.Sprintf("  %7s %s", clock(now.Sub(g.running[id])), g.plan.Address(id))), width)
 		g.buf.WriteString(g.v.paintErr(dim, name) + "\n")
 		g.drawn++
 	}
@@ -275,4 +278,12 @@ func seconds(d time.Duration) string {
 		return fmt.Sprintf("%.1fs", d.Seconds())
 	}
 	return clock(d)
+}
+
+// note says a line of pbuild's own.
+func (g *progress) note(now time.Time, text string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.say(now, "%s", g.v.paintErr(yellow, text))
+	g.flush()
 }
