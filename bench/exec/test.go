@@ -2,6 +2,8 @@ package exec
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"pbuild/bench/kind"
 	"pbuild/engine/task"
@@ -17,7 +19,9 @@ func (c *Commands) Test(ctx context.Context, a *task.Attempt) (task.Outcome, err
 	cmd.Log = a.Log
 	cmd.Reports = spec.Reports
 	cmd.Start = start(a)
-	cmd.Start.Reset = spec.Protect
+	if cmd.Start.Reset, err = c.protected(spec, a); err != nil {
+		return task.Outcome{}, err
+	}
 	res, err := c.run(ctx, cmd, a)
 	if err != nil {
 		return task.Outcome{}, err
@@ -29,3 +33,21 @@ func (c *Commands) Test(ctx context.Context, a *task.Attempt) (task.Outcome, err
 	err = c.keepResult(&out, res)
 	return out, err
 }
+
+// protected are the globs of what is put back before the test, with every path of the test patch.
+func (c *Commands) protected(spec *kind.TestSpec, a *task.Attempt) ([]string, error) {
+	globs := slices.Clone(spec.Protect)
+	if in := a.Input("test_paths"); in != nil {
+		var paths []string
+		if err := get(c.Blobs, in.Digest, &paths); err != nil {
+			return nil, err
+		}
+		for _, p := range paths {
+			globs = append(globs, literal.Replace(p))
+		}
+	}
+	return globs, nil
+}
+
+// literal makes a path into the glob that matches it alone.
+var literal = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`, "~", `\~`)
