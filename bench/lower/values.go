@@ -121,7 +121,7 @@ func (l *lowerer) nth(b *decl.Block, i int, scratch *decl.Each) *decl.Each {
 func (l *lowerer) holds(b *decl.Block, each *decl.Each) bool {
 	ok := true
 	for _, n := range b.Blocks {
-		if n.Type != "precondition" {
+		if n.Type != decl.Precondition.Type {
 			continue
 		}
 		if v, known := get[bool](l, n, "condition", each); known && !v {
