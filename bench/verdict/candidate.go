@@ -73,7 +73,7 @@ type Tests struct {
 // A CellOutcome is what became of a cell.
 type CellOutcome struct {
 	Outcome      Word              `json:"outcome"`
-	Reason       string            `json:"reason,omitempty"` // a Reason, a gate's outcome, or what failed; one line
+	Reason       string            `json:"reason,omitempty"` // what the outcome does not say itself: a Reason, a gate's outcome, a root failure; one line
 	Detail       string            `json:"detail,omitempty"`
 	Stages       Stages            `json:"stages"`
 	Tests        *Tests            `json:"tests"` // null: no test ran, or the exit format
@@ -93,7 +93,6 @@ const (
 	FlagHarnessEdit     = "harness_edit"
 	FlagOutputTruncated = "output_truncated"
 	FlagToolError       = "tool_error"
-	FlagOtherFailures   = "other_failures"
 )
 
 var machineFlags = []string{"near_limit", "state_drift"}
@@ -107,13 +106,13 @@ func Candidate(in CellInput) (CellOutcome, bool) {
 	}
 	c.flag(in)
 	if in.Ended != "" {
-		return c.end(in.Ended, string(in.Ended), in.EndedWhy), true
+		return c.end(in.Ended, "", in.EndedWhy), true
 	}
 	switch {
 	case !in.Nonempty:
-		return c.end(Empty, string(Empty), ""), true
+		return c.end(Empty, "", ""), true
 	case !in.Applies:
-		return c.end(DoesNotApply, string(DoesNotApply), ""), true
+		return c.end(DoesNotApply, "", ""), true
 	}
 	if in.HasBuild && in.Build.Status != "" {
 		if in.Build.missing() {
@@ -126,9 +125,9 @@ func Candidate(in CellInput) (CellOutcome, bool) {
 	case len(in.HarnessEdits) > 0:
 		return c.end(Unresolved, string(HarnessEdit), strings.Join(in.HarnessEdits, "; ")), true
 	case in.Build.timedOut():
-		return c.end(CellTimeout, string(TimedOut), "the build reached its time limit"), true
+		return c.end(CellTimeout, "", "the build reached its time limit"), true
 	case in.HasBuild && in.Build.bad():
-		return c.end(CompileFailed, string(CompileFailed), in.Build.say("build")), true
+		return c.end(CompileFailed, "", in.Build.say("build")), true
 	}
 	return c.attempts(in.Attempts)
 }
@@ -157,12 +156,12 @@ func (c *CellOutcome) attempts(attempts []Attempt) (CellOutcome, bool) {
 		c.Stages.Passes = true
 		return c.end(Resolved, "", ""), true
 	case passed > 0:
-		return c.end(CellFlaky, string(CellFlaky), fmt.Sprintf("passed in %d of %d attempts: %s", passed, len(attempts), worst.Detail)), true
+		return c.end(CellFlaky, "", fmt.Sprintf("passed in %d of %d attempts: %s", passed, len(attempts), worst.Detail)), true
 	case slices.ContainsFunc(attempts, func(a Attempt) bool { return a.Score.Verdict != task.Timeout }):
 		i := slices.IndexFunc(attempts, func(a Attempt) bool { return a.Score.Verdict != task.Timeout })
 		return c.end(Unresolved, string(attempts[i].Score.Reason), attempts[i].Score.Detail), true
 	}
-	return c.end(CellTimeout, string(TimedOut), worst.Detail), true
+	return c.end(CellTimeout, "", worst.Detail), true
 }
 
 func (c *CellOutcome) end(w Word, reason, detail string) CellOutcome {
@@ -189,7 +188,6 @@ func (c *CellOutcome) flag(in CellInput) {
 	for _, a := range in.Attempts {
 		set(FlagOutputTruncated, a.Score.Truncated)
 		set(FlagToolError, a.Score.Reason == ToolError)
-		set(FlagOtherFailures, a.Score.Verdict == task.Pass && a.Score.OtherFailed > 0)
 	}
 	slices.Sort(c.Flags)
 	c.Flags = slices.Compact(c.Flags)
