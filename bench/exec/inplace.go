@@ -31,7 +31,7 @@ type Tasks struct {
 	Trees   *tree.Repo
 	Node    string
 	// InPlace starts a command in Dir and waits for it; all its processes are dead when it returns.
-	InPlace func(ctx context.Context, argv []string, dir string, env map[string]string, c *run.Command) (*run.Result, error)
+	InPlace func(ctx context.Context, c *run.Command, dir string, env []string) (*run.Result, error)
 
 	dirs sync.Map // directories of outputs that are known to be there
 }
@@ -51,8 +51,7 @@ func (t *Tasks) Run(ctx context.Context, a *task.Attempt) (task.Outcome, error) 
 	if spec.Sandbox {
 		res, err = t.sandboxed(ctx, cmd, spec, a)
 	} else {
-		cmd.Env["HOME"] = t.Home
-		res, err = t.InPlace(ctx, spec.Argv, t.Dir, cmd.Env, cmd)
+		res, err = t.inPlace(ctx, cmd, spec)
 	}
 	if err != nil {
 		return task.Outcome{}, err
@@ -70,6 +69,30 @@ func (t *Tasks) Run(ctx context.Context, a *task.Attempt) (task.Outcome, error) 
 	return t.collect(out, a.Task)
 }
 
+func (t *Tasks) inPlace(ctx context.Context, cmd *run.Command, spec *kind.TaskSpec) (*run.Result, error) {
+	if err := t.directory(t.Home); err != nil {
+		return nil, err
+	}
+	env := []string{"HOME=" + t.Home, "TMPDIR=/tmp", "LANG=C.UTF-8", "TZ=UTC"}
+	for name, value := range cmd.Env {
+		env = append(env, name+"="+value)
+	}
+	cmd.Argv = spec.Argv
+	return t.InPlace(ctx, cmd, t.Dir, env)
+}
+
+// directory makes a directory that is not known to be there.
+func (t *Tasks) directory(dir string) error {
+	if _, known := t.dirs.Load(dir); known {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	t.dirs.Store(dir, true)
+	return nil
+}
+
 // clearOutputs removes the declared outputs and makes their directories, each once.
 func (t *Tasks) clearOutputs(outputs []string) error {
 	for _, o := range outputs {
@@ -77,14 +100,9 @@ func (t *Tasks) clearOutputs(outputs []string) error {
 		if err := os.Remove(full); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		dir := filepath.Dir(full)
-		if _, known := t.dirs.Load(dir); known {
-			continue
-		}
-		if err := os.MkdirAll(dir, 0o777); err != nil {
+		if err := t.directory(filepath.Dir(full)); err != nil {
 			return err
 		}
-		t.dirs.Store(dir, true)
 	}
 	return nil
 }
