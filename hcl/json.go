@@ -134,3 +134,11 @@ func asExpression(e hclsyntax.Expression) hclsyntax.Expression {
 	}
 	return e
 }
+
+// reference is the expression of an attribute where a block may be named.
+func (a *attribute) reference() hclsyntax.Expression {
+	if a.jsonText {
+		return asExpression(a.expr)
+	}
+	return a.expr
+}

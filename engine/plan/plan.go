@@ -3,6 +3,8 @@
 package plan
 
 import (
+	"sync"
+
 	"pbuild/engine/task"
 )
 
@@ -51,18 +53,20 @@ type Reason struct {
 // An Item is what was decided for the task of the same index.
 type Item struct {
 	Decision Decision
-	Known    bool         // Key is known: everything upstream is
+	Known    bool         // Key is known: everything upstream that enters it is
 	Key      task.Key     // if Known; for Maybe, the key if upstream comes out equal
 	Record   *task.Record // for Reuse and Maybe, the record that serves
-	Reasons  []Reason
-	Restore  []int // for Reuse: indices of Task.Outputs to be restored from the store
+	Reasons  []Reason     // only what Decide came by: why a record does not serve, or is restored; Plan.Reasons has them all
+	Restore  []int        // for Reuse and Maybe: indices of Task.Outputs to be restored from the store
+	Root     task.ID      // for Unneeded: the recorded failure that skips it; None where a condition is false
 }
 
-// Inputs is everything that Decide needs besides the graph.
+// Inputs is everything that Decide needs besides the graph. Functions may be nil where there is nothing to tell.
 type Inputs struct {
 	Graph        *task.Graph
 	Lookup       func(task.Key) *task.Record       // the newest record under a key, or nil
 	Latest       func(address string) *task.Record // the newest record that an address ran under, whatever its key, or nil
+	Started      func(address string) bool         // an earlier run began a task under this address
 	Files        Files
 	Stored       func(o task.Output) bool    // whether the content of an output of a Files task is in the store
 	Now          int64                       // Unix nanoseconds, for best-before
@@ -78,9 +82,36 @@ type Files interface {
 }
 
 // A Plan is a graph with its decisions. Items are parallel to Graph.Tasks; tasks outside Want are not Wanted.
+// Its methods but Address are for one goroutine at a time: what they derive is kept.
 type Plan struct {
 	Graph  *task.Graph
 	Items  []Item
 	Wanted []bool
 	Inputs *Inputs
+
+	decider *decider
+	names   addresses
+	once    sync.Once
+}
+
+// Closure says which tasks want needs: itself and all that it depends on. nil is all.
+func Closure(g *task.Graph, want []task.ID) []bool {
+	wanted := make([]bool, len(g.Tasks))
+	for i := range wanted {
+		wanted[i] = want == nil
+	}
+	for _, id := range want {
+		wanted[id] = true
+	}
+	if want == nil {
+		return wanted
+	}
+	for id := len(g.Tasks) - 1; id >= 0; id-- { // dependents come after what they depend on
+		if wanted[id] {
+			for _, d := range g.Tasks[id].Deps {
+				wanted[d.On] = true
+			}
+		}
+	}
+	return wanted
 }

@@ -1,0 +1,32 @@
+# The habits of this project, one command each. CI calls the same (.ci/run).
+GO ?= go
+# The race detector needs a C compiler; without one the tests run all the same.
+RACE ?= $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
+
+.PHONY: build test short lint bench cross clean
+
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/pbuild .
+
+test:
+	$(GO) test $(RACE) ./...
+
+# What a change is checked with while it is being written.
+short:
+	$(GO) test -short ./...
+
+lint:
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "not formatted: $$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+bench:
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+# Linux whole; macOS without host isolation; Windows plans and reads.
+cross:
+	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null .
+	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 $(GO) build -o /dev/null .
+
+clean:
+	rm -rf bin

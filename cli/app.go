@@ -1,0 +1,211 @@
+// Package cli is what a user sees of pbuild: commands, flags, views, JSON forms and exit codes. It is the only package that prints.
+//
+// It promises that data goes to stdout and everything else to stderr, that every exit code is one of the table in exit.go, and that a
+// command that reads takes no lock and changes nothing but the disposable snapshot and the list of probes. It decides nothing
+// itself: what a workspace means package hcl and package lower say, and what runs the engine.
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"pbuild/engine/digest"
+	"pbuild/engine/task"
+)
+
+// Config is what main gives: the process's surroundings, and the table of executors.
+type Config struct {
+	Args           []string // without the program's name
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Environ        []string
+	Version        string
+	Build          digest.Digest    // identity of the binary, for the snapshot
+	Interrupts     <-chan os.Signal // Ctrl-C and its like
+	Clock          func() time.Time
+	// Wire makes the executors and what they stand on. It is called once, by commands that run tasks or look at runners.
+	Wire func(context.Context, Parts) (*Machine, error)
+}
+
+// Parts is what executors are made from.
+type Parts struct {
+	Dir     string     // the workspace, absolute
+	State   string     // its .pbuild
+	Scratch string     // where sandboxes are made; "" is the runner's choice
+	Blobs   task.Blobs // nil where nothing will run
+	Environ []string
+	Slots   int
+	Cells   func(report task.Key) int
+}
+
+// A Machine is what tasks run on.
+type Machine struct {
+	Executors task.Executors
+	Isolation string // the highest level that the runner gives here
+	Limits    string // what it can and cannot hold, in words
+	Close     func() error
+}
+
+// app is one invocation.
+type app struct {
+	cfg   Config
+	view  *view
+	flags globalFlags
+	began bool // a command's own code has been reached: what fails now is not a matter of usage
+}
+
+// globalFlags are those of every command.
+type globalFlags struct {
+	dir      string
+	vars     []string
+	varFiles []string
+	json     bool
+	color    string
+	quiet    bool
+	verbose  bool
+}
+
+// Run runs one command line to its end and returns the code to exit with.
+func Run(ctx context.Context, cfg Config) Exit {
+	a := &app{cfg: cfg, view: &view{out: cfg.Stdout, err: cfg.Stderr, width: func() int { return terminalWidth(cfg.Stderr) }}}
+	root := a.root()
+	root.SetArgs(cfg.Args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return ExitDone
+	}
+	code := codeOf(err)
+	if !a.began && code == ExitWorld {
+		code = ExitUsage
+	}
+	if text := err.Error(); !isSaid(err) {
+		fmt.Fprintf(cfg.Stderr, "%s %s\n", a.view.paintErr(red, "pbuild:"), printable(text))
+	}
+	return code
+}
+
+func isSaid(err error) bool {
+	e, ok := err.(*exitError)
+	return ok && e.err == nil
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "pbuild",
+		Short:         "An incremental build system whose products are verdicts",
+		Long:          rootHelp,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("there is no command %q%s; `pbuild help` lists them", args[0], suggestCommand(cmd, args[0]))
+			}
+			cmd.SetOut(a.cfg.Stderr)
+			if err := cmd.Help(); err != nil {
+				return err
+			}
+			return said(ExitUsage)
+		},
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) },
+	}
+	root.SetOut(a.cfg.Stdout)
+	root.SetErr(a.cfg.Stderr)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%v; see `%s --help`", err, cmd.CommandPath())
+	})
+	root.CompletionOptions.DisableDefaultCmd = true
+	f := root.PersistentFlags()
+	f.SortFlags = false
+	f.StringVarP(&a.flags.dir, "directory", "C", "", "work in `DIR` instead of the current directory")
+	f.StringArrayVar(&a.flags.vars, "var", nil, "set a variable: `NAME=VALUE`")
+	f.StringArrayVar(&a.flags.varFiles, "var-file", nil, "read variables from `FILE`")
+	f.BoolVar(&a.flags.json, "json", false, "print JSON")
+	f.StringVar(&a.flags.color, "color", "auto", "colour: `auto`, always or never")
+	f.BoolVarP(&a.flags.quiet, "quiet", "q", false, "print failures and the summary only")
+	f.BoolVarP(&a.flags.verbose, "verbose", "v", false, "print every task, with its reasons")
+	root.AddCommand(a.initCommand(), a.validateCommand(), a.fmtCommand(), a.consoleCommand(),
+		a.planCommand(), a.applyCommand(),
+		a.listCommand(), a.whyCommand(), a.showCommand(), a.logCommand(), a.graphCommand(), a.statusCommand(), a.reportCommand(),
+		a.cacheCommand(), a.completionCommand(), a.versionCommand())
+	root.AddCommand(helpTopics()...)
+	return root
+}
+
+// prepare settles flags and the view before any command's own code.
+func (a *app) prepare(cmd *cobra.Command) error {
+	if err := a.flagsFromEnviron(cmd.Flags()); err != nil {
+		return err
+	}
+	switch a.flags.color {
+	case "auto", "always", "never":
+	default:
+		return usagef("--color is auto, always or never, not %q", a.flags.color)
+	}
+	if a.flags.dir == "" {
+		a.flags.dir = "."
+	}
+	if st, err := os.Stat(a.flags.dir); err != nil || !st.IsDir() {
+		return usagef("-C %s: there is no such directory", a.flags.dir)
+	}
+	v := a.view
+	v.color = colorMode(a.flags.color, v.out, a.getenv)
+	v.errColor = colorMode(a.flags.color, v.err, a.getenv)
+	v.json, v.quiet, v.verbose = a.flags.json, a.flags.quiet, a.flags.verbose
+	v.live = isTerminal(v.err) && !a.ci() && a.getenv("TERM") != "dumb"
+	a.began = true
+	return nil
+}
+
+// flagsFromEnviron sets every flag that was not given from PBUILD_ and its name. Variables of the workspace are PBUILD_VAR_ and their name,
+// so --var has no variable of its own.
+func (a *app) flagsFromEnviron(flags *pflag.FlagSet) (err error) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		name := flagVariable(f.Name)
+		if f.Changed || f.Name == "var" || f.Name == "help" || err != nil {
+			return
+		}
+		if v := a.getenv(name); v != "" {
+			if e := flags.Set(f.Name, v); e != nil {
+				err = usagef("%s=%s: %v", name, v, e)
+			}
+		}
+	})
+	return err
+}
+
+func flagVariable(flag string) string {
+	return "PBUILD_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// getenv reads the environment that Config gave; of a name that stands twice the last holds.
+func (a *app) getenv(name string) string {
+	for i := len(a.cfg.Environ) - 1; i >= 0; i-- {
+		if v, ok := strings.CutPrefix(a.cfg.Environ[i], name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// ci says that nobody is there to answer: no prompts, no colour.
+func (a *app) ci() bool { return a.getenv("CI") == "true" }
+
+// suggestCommand is the end of an error about an unknown command.
+func suggestCommand(root *cobra.Command, name string) string {
+	var names []string
+	for _, c := range root.Commands() {
+		names = append(names, c.Name())
+	}
+	if n := nearest(name, names); n != "" {
+		return "; did you mean " + n + "?"
+	}
+	return ""
+}

@@ -1,0 +1,343 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"pbuild/bench/kind"
+	"pbuild/engine/apply"
+	"pbuild/engine/plan"
+	"pbuild/engine/store"
+	"pbuild/engine/task"
+	"pbuild/engine/tree"
+)
+
+// applyFlags are apply's own, beside those of plan.
+type applyFlags struct {
+	planFlags
+	dryRun      bool
+	failFast    bool
+	lockTimeout time.Duration
+	yes         bool
+	autoApprove bool
+	jsonInto    string
+	logLines    int
+}
+
+func (a *app) applyCommand() *cobra.Command {
+	f := &applyFlags{}
+	cmd := &cobra.Command{
+		Use:   "apply [PLAN | SELECTOR...]",
+		Short: "Run what is stale",
+		Long: `Run what is stale, each task after what it depends on, and record what came out.
+
+Independent work goes on after a failure. Ctrl-C once lets running tasks finish and starts no more; twice kills. What has finished by then
+is recorded, so the next apply goes on from there. An argument that is a file made by "plan --out" is applied as it was shown, or refused.`,
+		ValidArgsFunction: a.completeAddresses,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.dryRun {
+				return a.plan(cmd.Context(), &f.planFlags, args)
+			}
+			return a.apply(cmd.Context(), f, args)
+		},
+	}
+	f.register(cmd)
+	fs := cmd.Flags()
+	fs.BoolVarP(&f.dryRun, "dry-run", "n", false, "plan only")
+	fs.BoolVar(&f.failFast, "fail-fast", false, "start nothing more after a failure")
+	fs.DurationVar(&f.lockTimeout, "lock-timeout", 0, "wait so long for another apply to end")
+	fs.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+	fs.BoolVar(&f.autoApprove, "auto-approve", false, "the same as --yes")
+	fs.StringVar(&f.jsonInto, "json-into", "", "write the event stream to `FILE` too")
+	fs.IntVar(&f.logLines, "log-on-failure", 20, "show the last `N` lines of a failed task's log")
+	return cmd
+}
+
+// An applying is one apply under way.
+type applying struct {
+	*session
+	flags    *applyFlags
+	store    *store.Store // the writer
+	plan     *plan.Plan
+	run      string // its id
+	stream   *stream
+	runFile  interface{ Flush() error }
+	progress *progress
+	closers  []func() error
+	drift    int
+	near     []task.ID
+}
+
+func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err error) {
+	var saved *plan.Saved
+	if len(args) == 1 && isPlan(args[0]) {
+		if saved, err = loadPlan(args[0]); err != nil {
+			return err
+		}
+		args, f.replace = saved.Selectors, saved.Replace
+	}
+	s, err := a.load(ctx, loadOptions{noProbe: f.noProbe})
+	defer s.close()
+	if err != nil {
+		return err
+	}
+	st, err := store.OpenWriter(ctx, s.stateDir(), a.holder(), f.lockTimeout)
+	if err != nil {
+		return exitWith(ExitWorld, err)
+	}
+	p, err := s.planFor(st, &f.planFlags, args)
+	if err == nil && saved != nil {
+		err = checkPlan(saved, p)
+	}
+	if err == nil {
+		err = a.confirm(f, p)
+	}
+	if err != nil {
+		st.Close() // nothing was written
+		return err
+	}
+	ap := &applying{session: s, flags: f, store: st, plan: p, run: a.runID()}
+	code, err := ap.do(ctx)
+	whole := len(args) == 0 && len(f.replace) == 0
+	if err == nil && whole {
+		ap.refresh()
+	}
+	if e := st.Close(); err == nil && e != nil {
+		err = exitWith(ExitWorld, e)
+	}
+	if err != nil {
+		return err
+	}
+	return said(code)
+}
+
+func loadPlan(file string) (*plan.Saved, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
+	defer f.Close()
+	saved, err := plan.Load(f)
+	if err != nil {
+		return nil, usagef("%s: %v; make it again with `pbuild plan --out`", file, err)
+	}
+	return saved, nil
+}
+
+func checkPlan(saved *plan.Saved, now *plan.Plan) error {
+	err := plan.Check(saved, now)
+	var stale *plan.Stale
+	if errors.As(err, &stale) {
+		return usagef("%v; plan again", stale)
+	}
+	if err != nil {
+		return exitWith(ExitWorld, err)
+	}
+	return nil
+}
+
+// confirm asks before money is spent. Nobody to ask means no.
+func (a *app) confirm(f *applyFlags, p *plan.Plan) error {
+	paid := costs(p)
+	if paid == 0 || f.yes || f.autoApprove {
+		return nil
+	}
+	return a.ask(fmt.Sprintf("%s will ask a paid model. Go on?", plural(paid, "sample")), "--yes")
+}
+
+// ask puts a question that only "yes" answers; where nobody can answer, it is refused with the flag that would have.
+func (a *app) ask(question, flag string) error {
+	in, ok := a.cfg.Stdin.(*os.File)
+	if !ok || a.ci() || a.view.json || !isTerminal(in) || !isTerminal(a.view.err) {
+		return usagef("%s There is no terminal to ask on: say %s", question, flag)
+	}
+	fmt.Fprintf(a.view.err, "%s Only \"yes\" is taken: ", question)
+	answer, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil || strings.TrimSpace(answer) != "yes" {
+		return usagef("refused; nothing was started")
+	}
+	return nil
+}
+
+// runID names a run: by its time, so that names sort, and by its process, so that two in one second differ.
+func (a *app) runID() string {
+	return a.cfg.Clock().UTC().Format("20060102-150405.000") + fmt.Sprintf("-%d", os.Getpid())
+}
+
+// do runs the plan and shows it, and returns the code that the run ends with.
+func (ap *applying) do(ctx context.Context) (Exit, error) {
+	defer ap.close()
+	if err := ap.openStreams(); err != nil {
+		return 0, err
+	}
+	a := ap.app
+	trees, err := tree.Open(ctx, ap.treesDir())
+	if err != nil {
+		return 0, exitWith(ExitWorld, err)
+	}
+	slots := ap.slots(ap.flags.jobs)
+	m, err := a.cfg.Wire(ctx, Parts{Dir: ap.dir, State: ap.stateDir(), Scratch: ap.flags.scratch, Environ: a.cfg.Environ, Slots: slots,
+		Blobs: ap.store.Blobs(), Trees: trees, Budget: ap.budget()})
+	if err != nil {
+		return 0, exitWith(ExitWorld, err)
+	}
+	ap.closers = append(ap.closers, m.Close)
+
+	counts := ap.plan.Counts()
+	now := a.cfg.Clock()
+	ap.stream.plan(ap.run, counts.Tally, now)
+	ap.stream.diagnostics(ap.diags, now)
+	a.view.notef("%s\n", a.view.paintErr(bold, planSentence(counts.Tally)))
+	ap.progress = newProgress(a.view, ap.plan, slots, ap.flags.logLines, ap.plan.Estimate, now)
+
+	ctx, stop, release := a.interrupts(ctx, func(text string) { ap.progress.note(a.cfg.Clock(), text) })
+	defer release()
+	quit := ap.ticking()
+	sum, err := apply.Apply(ctx, apply.Options{
+		Plan: ap.plan, Executors: m.Executors, Journal: ap.store, Slots: slots, FailFast: ap.flags.failFast,
+		Retries: retries, Backoff: backoff, Run: ap.run, Events: ap.event, Clock: a.cfg.Clock, Stop: stop,
+		Restore: ap.restore, Failed: rejected,
+	})
+	quit()
+	ap.progress.close()
+	if err != nil {
+		return 0, exitWith(ExitWorld, err)
+	}
+	return ap.finish(sum), nil
+}
+
+// retries and backoff are for infra and provider failures, never for verdicts.
+const (
+	retries = 3
+	backoff = time.Second
+)
+
+// rejected makes a gate that is to hold, and does not, a failure.
+func rejected(t *task.Task, r *task.Record) bool {
+	v, ok := t.Spec.(*kind.VerdictSpec)
+	return ok && v.OnReject == "error" && r.Status == task.OK && !r.Has("admitted")
+}
+
+// openStreams opens everything that the event stream goes to.
+func (ap *applying) openStreams() error {
+	ap.stream = &stream{address: ap.plan.Address}
+	file, err := ap.store.CreateRun(ap.run)
+	if err != nil {
+		return exitWith(ExitWorld, err)
+	}
+	ap.closers = append(ap.closers, file.Close)
+	ap.stream.brief = append(ap.stream.brief, file)
+	ap.runFile, _ = file.(interface{ Flush() error })
+	if ap.app.view.json {
+		w := bufio.NewWriter(ap.app.view.out)
+		ap.closers = append(ap.closers, w.Flush)
+		ap.stream.full = append(ap.stream.full, lineFlusher{w})
+	}
+	if ap.flags.jsonInto != "" {
+		f, err := os.Create(ap.flags.jsonInto)
+		if err != nil {
+			return usagef("--json-into: %v", err)
+		}
+		w := bufio.NewWriter(f)
+		ap.closers = append(ap.closers, func() error { return errors.Join(w.Flush(), f.Close()) })
+		ap.stream.full = append(ap.stream.full, w)
+	}
+	return nil
+}
+
+// A lineFlusher writes each line at once: a reader of the stream follows the run.
+type lineFlusher struct{ *bufio.Writer }
+
+func (l lineFlusher) Write(b []byte) (int, error) {
+	n, err := l.Writer.Write(b)
+	if e := l.Flush(); err == nil {
+		err = e
+	}
+	return n, err
+}
+
+var _ io.Writer = lineFlusher{}
+
+func (ap *applying) close() {
+	for i := len(ap.closers) - 1; i >= 0; i-- {
+		if err := ap.closers[i](); err != nil {
+			ap.app.view.notef("note: %v\n", err)
+		}
+	}
+}
+
+// event passes one event on. It is called from one goroutine.
+func (ap *applying) event(e apply.Event) {
+	ap.stream.event(e)
+	ap.progress.event(e)
+	switch {
+	case e.Type == "note" && e.Code == "state_drift":
+		ap.drift++
+	case e.Type == "end" && e.Record != nil && e.Phase == "done" && hasFlag(e.Record, "near_limit"):
+		ap.near = append(ap.near, e.Task)
+	}
+}
+
+func hasFlag(r *task.Record, flag string) bool {
+	for _, f := range r.Flags {
+		if f == flag {
+			return true
+		}
+	}
+	return false
+}
+
+// ticking draws the progress ten times a second until the returned function is called.
+func (ap *applying) ticking() (quit func()) {
+	ticker := time.NewTicker(100 * time.Millisecond)
+	done, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		for {
+			select {
+			case <-ticker.C:
+				ap.progress.tick(ap.app.cfg.Clock())
+				if ap.runFile != nil {
+					ap.runFile.Flush() // who reads along sees the run; nothing depends on it
+				}
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		ticker.Stop()
+		close(done)
+		<-gone
+	}
+}
+
+// interrupts turns the first interrupt into a closed channel and the second into a cancelled context.
+func (a *app) interrupts(ctx context.Context, say func(string)) (_ context.Context, stop <-chan struct{}, release func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	stopping := make(chan struct{})
+	go func() {
+		select {
+		case <-a.cfg.Interrupts:
+		case <-ctx.Done():
+			return
+		}
+		close(stopping)
+		say("interrupted: running tasks finish, no more start; interrupt again to kill them")
+		select {
+		case <-a.cfg.Interrupts:
+			say("killing what runs")
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, stopping, cancel
+}

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"pbuild/bench/kind"
+	"pbuild/engine/apply"
+	"pbuild/engine/task"
+)
+
+// finish ends the stream, shows the summary and returns the exit code.
+func (ap *applying) finish(sum *apply.Summary) Exit {
+	excluded := ap.excluded(sum)
+	code := exitOf(sum)
+	ap.stream.summary(sum, excluded, code, ap.app.cfg.Clock())
+	v := ap.app.view
+	w := v.err
+	if !v.json {
+		w = v.out
+	}
+	if failed := ap.roots(sum); len(failed) > 0 {
+		fmt.Fprintf(w, "%s\n", paint(v.errColor, red, "Failed:"))
+		for _, id := range failed[:min(10, len(failed))] {
+			fmt.Fprintf(w, "  %s: %s\n", printable(ap.address(id)), printable(firstLine(sum.Ends[id].Cause)))
+		}
+		if n := len(failed) - 10; n > 0 {
+			fmt.Fprintf(w, "  and %d more\n", n)
+		}
+	}
+	fmt.Fprintf(w, "%s\n", paint(v.color && !v.json, bold, summarySentence(sum, excluded)))
+	if v.quiet {
+		return code
+	}
+	if t := timeSentence(ap.progress.spent); t != "" {
+		fmt.Fprintf(w, "%s\n", t)
+	}
+	if len(ap.near) > 0 {
+		fmt.Fprintf(w, "Near their time limit: %s, the first %s.\n", plural(len(ap.near), "task"), printable(ap.address(ap.near[0])))
+	}
+	if ap.drift > 0 {
+		fmt.Fprintf(w, "%s made again came out different (state_drift); `pbuild show` has both.\n", plural(ap.drift, "state"))
+	}
+	if files := ap.reports(sum); len(files) > 0 {
+		fmt.Fprintf(w, "Reports: %s.\n", strings.Join(files, ", "))
+	}
+	if ap.stream.err != nil {
+		fmt.Fprintf(v.err, "note: the event stream could not be written whole: %v\n", ap.stream.err)
+	}
+	return code
+}
+
+// exitOf is the code that a summary asks for.
+func exitOf(sum *apply.Summary) Exit {
+	var due []Exit
+	if sum.Interrupted {
+		due = append(due, ExitInterrupted)
+	}
+	if sum.Failed > 0 {
+		due = append(due, ExitFailed)
+	}
+	if sum.Infra+sum.Provider > 0 {
+		due = append(due, ExitWorld)
+	}
+	return worst(due...)
+}
+
+// roots are the tasks that failed themselves, in the order of the graph.
+func (ap *applying) roots(sum *apply.Summary) []task.ID {
+	var out []task.ID
+	for i := range sum.Ends {
+		e := &sum.Ends[i]
+		if !ap.plan.Wanted[i] || e.Record == nil {
+			continue
+		}
+		if e.Status != task.OK && e.Status != "" {
+			out = append(out, task.ID(i))
+		}
+	}
+	return out
+}
+
+// excluded counts the cells that their gate did not admit: their last step is unneeded.
+func (ap *applying) excluded(sum *apply.Summary) int {
+	n := 0
+	for i := range ap.graph.Objects {
+		o := &ap.graph.Objects[i]
+		if o.Class != task.ClassCandidate {
+			continue
+		}
+		last := o.Steps[len(o.Steps)-1].Task
+		if e := &sum.Ends[last]; ap.plan.Wanted[last] && e.Record == nil && e.Status == "" {
+			n++
+		}
+	}
+	return n
+}
+
+func summarySentence(sum *apply.Summary, excluded int) string {
+	parts := []string{fmt.Sprintf("%d ran", sum.Run), fmt.Sprintf("%d reused", sum.Reuse)}
+	for _, c := range []struct {
+		n    int
+		word string
+	}{{sum.Restored, "restored"}, {sum.Failed, "failed"}, {sum.Infra, "infra"}, {sum.Provider, "provider"}, {sum.Cancelled, "cancelled"},
+		{sum.Skipped, "skipped"}, {excluded, "excluded"}, {sum.Flaky, "flaky"}} {
+		if c.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.word))
+		}
+	}
+	verb := "Done"
+	if sum.Interrupted {
+		verb = "Interrupted"
+	}
+	return fmt.Sprintf("%s in %s: %s.", verb, seconds(sum.Wall), strings.Join(parts, ", "))
+}
+
+// timeSentence says where the time of the tasks that ran went, by kind.
+func timeSentence(spent map[string]time.Duration) string {
+	var total time.Duration
+	for _, d := range spent {
+		total += d
+	}
+	if total < 100*time.Millisecond {
+		return ""
+	}
+	kinds := slices.Collect(maps.Keys(spent))
+	slices.SortFunc(kinds, func(a, b string) int { return cmp.Or(cmp.Compare(spent[b], spent[a]), cmp.Compare(a, b)) })
+	var parts []string
+	for _, k := range kinds[:min(4, len(kinds))] {
+		if spent[k]*100 >= total {
+			parts = append(parts, fmt.Sprintf("%s %s (%d%%)", k, seconds(spent[k]), spent[k]*100/total))
+		}
+	}
+	return fmt.Sprintf("Tasks took %s in all: %s.", seconds(total), strings.Join(parts, ", "))
+}
+
+// reports are the files of the wanted reports that are there now.
+func (ap *applying) reports(sum *apply.Summary) []string {
+	var out []string
+	for i := range ap.graph.Tasks {
+		if r, ok := ap.graph.Tasks[i].Spec.(*kind.ReportSpec); ok && ap.plan.Wanted[i] && sum.Ends[i].Status == task.OK {
+			out = append(out, r.File)
+		}
+	}
+	return out
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}

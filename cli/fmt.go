@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"pbuild/hcl"
+)
+
+func (a *app) fmtCommand() *cobra.Command {
+	var check, diff bool
+	cmd := &cobra.Command{
+		Use:   "fmt [FILE... | -]",
+		Short: "Rewrite *.hcl files in the canonical layout",
+		Long: `Rewrite *.hcl files of the workspace, or those named, in the canonical layout, and print their names.
+"-" formats standard input to standard output. With --check nothing is written, and a file that would change makes the exit code 1.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if slices.Contains(args, "-") {
+				if len(args) > 1 {
+					return usagef(`"-" stands alone`)
+				}
+				return a.formatStdin(check, diff)
+			}
+			files, err := a.filesToFormat(args)
+			if err != nil {
+				return err
+			}
+			return a.formatFiles(files, check, diff)
+		},
+	}
+	cmd.Flags().BoolVar(&check, "check", false, "write nothing; exit 1 if a file would change")
+	cmd.Flags().BoolVar(&diff, "diff", false, "show what changes")
+	return cmd
+}
+
+func (a *app) filesToFormat(args []string) ([]string, error) {
+	if len(args) == 0 {
+		args = []string{"."}
+	}
+	var files []string
+	for _, arg := range args {
+		if !filepath.IsAbs(arg) {
+			arg = filepath.Join(a.flags.dir, arg)
+		}
+		st, err := os.Stat(arg)
+		if err != nil {
+			return nil, usagef("fmt: %v", err)
+		}
+		if !st.IsDir() {
+			files = append(files, arg)
+			continue
+		}
+		found, err := filepath.Glob(filepath.Join(arg, "*.hcl"))
+		if err != nil {
+			return nil, usagef("fmt: %v", err)
+		}
+		files = append(files, found...)
+	}
+	slices.Sort(files)
+	return slices.Compact(files), nil
+}
+
+func (a *app) formatStdin(check, diff bool) error {
+	src, err := io.ReadAll(a.cfg.Stdin)
+	if err != nil {
+		return worldf("fmt: %v", err)
+	}
+	out, err := a.format(src, "<stdin>")
+	if err != nil {
+		return err
+	}
+	same := bytes.Equal(src, out)
+	switch {
+	case diff:
+		a.view.printf("%s", lineDiff("<stdin>", string(src), string(out)))
+	case !check:
+		a.view.printf("%s", out)
+	}
+	if check && !same {
+		return said(ExitFailed)
+	}
+	return nil
+}
+
+func (a *app) formatFiles(files []string, check, diff bool) error {
+	changed := []string{}
+	for _, file := range files {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			return worldf("fmt: %v", err)
+		}
+		name := a.relative(file)
+		out, err := a.format(src, name)
+		if err != nil {
+			return err
+		}
+		if bytes.Equal(src, out) {
+			continue
+		}
+		changed = append(changed, name)
+		if !a.view.json {
+			a.view.printf("%s\n", name)
+			if diff {
+				a.view.printf("%s", lineDiff(name, string(src), string(out)))
+			}
+		}
+		if !check {
+			if err := writeAside(file, out); err != nil {
+				return worldf("fmt: %v", err)
+			}
+		}
+	}
+	if a.view.json {
+		if err := a.view.document(struct {
+			FormatVersion int      `json:"format_version"`
+			Changed       []string `json:"changed"`
+		}{formatVersion, changed}); err != nil {
+			return err
+		}
+	}
+	if check && len(changed) > 0 {
+		return said(ExitFailed)
+	}
+	return nil
+}
+
+func (a *app) format(src []byte, name string) ([]byte, error) {
+	out, ds := hcl.Format(src, name)
+	if ds.HasErrors() {
+		a.view.showDiagnostics(a.flags.dir, ds)
+		return nil, said(ExitUsage)
+	}
+	return out, nil
+}
+
+// relative names a file as the user sees it from the workspace.
+func (a *app) relative(file string) string {
+	if r, err := filepath.Rel(a.flags.dir, file); err == nil && !strings.HasPrefix(r, "..") {
+		return r
+	}
+	return file
+}
+
+// writeAside replaces a file's content at once, keeping its mode.
+func writeAside(file string, content []byte) error {
+	mode := os.FileMode(0o666)
+	if st, err := os.Stat(file); err == nil {
+		mode = st.Mode().Perm()
+	}
+	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if e := f.Chmod(mode); err == nil {
+		err = e
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}
+

@@ -1,0 +1,68 @@
+package cli
+
+import "github.com/spf13/cobra"
+
+const rootHelp = `pbuild builds verdicts about code-repair benchmarks, and runs only what is stale.
+
+A workspace is a directory of *.hcl files. They declare instances, the runtimes they run in, gates, agents, matrices and reports, or plain tasks.
+"pbuild plan" says what would run and why; "pbuild apply" runs it.`
+
+// helpTopics are the pages of "pbuild help TOPIC" that belong to no command.
+func helpTopics() []*cobra.Command {
+	var out []*cobra.Command
+	for _, t := range topics {
+		out = append(out, &cobra.Command{Use: t.name, Short: t.short, Long: t.text})
+	}
+	return out
+}
+
+var topics = []struct{ name, short, text string }{
+	{"selectors", "Topic: how tasks are named and chosen", `An address is TYPE.NAME, with ["KEY"] where the block has for_each, then /STEP:
+
+    task.copy["17"]
+    gate.go["ID"]/test.base.0
+    matrix.main["ID","AGENT","MODEL",SAMPLE]/outcome     MODEL is "-" where the agent takes none
+
+An address without a step means the object; "why", "show" and "log" take its last step.
+
+A selector is an address with wildcards. It chooses what it names and all beneath it; what the chosen tasks depend on comes along.
+
+    task.copy                   every member; [...] may be left out
+    task.copy[1*]               * matches within one segment (a type, a name, one part of an index, a step)
+    matrix.main[**]/outcome     ** matches across segments
+    gate.go[ID]                 quotes may be left out
+    tag:NAME                    objects with that tag
+    kind:test, kind:gate        tasks of a kind, or objects of a class
+    !SELECTOR                   leaves out; alone it leaves out of everything
+    @FILE                       selectors from a file, one a line; # begins a comment
+
+A backslash makes the next character mean itself. A selector that matches nothing is an error (exit code 2).`},
+	{"exit-codes", "Topic: what each exit code means", `  0    done, whatever the candidates' verdicts
+  1    something that was to hold does not: a task failed, a gate with on_reject = "error" rejected, a check said no
+  2    configuration or usage; nothing was started
+  3    the world: only infra or provider outcomes are left after retries; daemon or node missing, disk full, lock held
+  4    stopped by a budget with work left
+  130  interrupted
+
+Where several are due: 130, 1, 3, 4 in that order. "plan --detailed-exitcode" returns 0 for nothing to do, 2 for something, 1 for any error.
+"go run" turns every failure into 1: scripts use the built binary.`},
+	{"environment", "Topic: environment variables", `Every flag has a variable: PBUILD_ and its name in capitals, "-" as "_" (PBUILD_JOBS, PBUILD_SCRATCH, PBUILD_FAIL_FAST). A flag given on the command
+line wins. --var has none: PBUILD_VAR_NAME sets the variable NAME of the workspace, after its default and before files and flags.
+
+  CI=true           no prompts, no colour; the lock file is enforced
+  NO_COLOR          no colour
+  CLICOLOR_FORCE    colour though there is no terminal
+
+Commands that tasks run see none of this: they get HOME, TMPDIR, LANG, TZ, PATH and what "env" and "pass_env" declare.`},
+	{"state", "Topic: what .pbuild holds", `Everything that pbuild remembers is under .pbuild beside the workspace. It can be deleted at any time: then everything runs again.
+
+  journal/     what each task's run ended with, by the key of what ran
+  blobs/       logs, outputs, trajectories
+  trees.git    source trees and patched trees
+  states/      what prepare and build left behind; deleting it costs no verdict
+  runs/        the event stream of each apply
+  snapshot     the evaluated workspace; disposable
+  lock         held by an apply; the kernel lets go of it when that process ends
+
+"pbuild cache stats" says how large they are, "pbuild cache gc" deletes what nothing needs.`},
+}

@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"pbuild/bench/decl"
+	"pbuild/bench/formats"
+	"pbuild/bench/kind"
+	"pbuild/engine/digest"
+	"pbuild/engine/tree"
+)
+
+// A lowerHost answers what lowering asks of this machine (lower.Host), and remembers what it looked at, so that a later plan can tell whether
+// anything has changed.
+type lowerHost struct {
+	dir    string
+	ws     *decl.Workspace
+	probes *probes
+	listed *listings
+
+	mu    sync.Mutex
+	read  []decl.Read
+	files map[string][]byte
+}
+
+func newLowerHost(ctx context.Context, a *app, ws *decl.Workspace, noProbe bool) *lowerHost {
+	h := &lowerHost{dir: ws.Dir, ws: ws, files: map[string][]byte{}}
+	h.probes = openProbes(ctx, filepath.Join(ws.Dir, stateDir), a.getenv("PATH"), noProbe)
+	h.listed = &listings{root: ws.Dir, dirs: map[string][]fs.DirEntry{}}
+	return h
+}
+
+// save keeps what the probes printed.
+func (h *lowerHost) save() error { return h.probes.save() }
+
+func (h *lowerHost) Probe(name string, argv []string, env map[string]string, path string) (digest.Digest, error) {
+	return h.probes.identity(name, argv, env, path)
+}
+
+func (h *lowerHost) Dir(path string, ignore []string) (digest.Digest, error) {
+	sum, files, err := tree.DirFiles(path, ignore)
+	if err != nil {
+		return sum, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	seen := map[string]bool{}
+	for _, f := range files {
+		full := filepath.Join(path, filepath.FromSlash(f.Path))
+		h.read = append(h.read, decl.Read{Path: full, Digest: f.Blob})
+		for d := filepath.Dir(full); !seen[d] && len(d) >= len(path); d = filepath.Dir(d) {
+			seen[d] = true
+			h.read = append(h.read, decl.Read{Path: d, Dir: true})
+		}
+	}
+	return sum, nil
+}
+
+// File reads a file once.
+func (h *lowerHost) File(path string) ([]byte, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if b, ok := h.files[path]; ok {
+		return b, nil
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		h.read = append(h.read, decl.Read{Path: path, Absent: true})
+		return nil, err
+	}
+	h.files[path] = b
+	h.read = append(h.read, decl.Read{Path: path, Digest: digest.Of(b)})
+	return b, nil
+}
+
+func (h *lowerHost) Glob(patterns []string) ([]string, error) {
+	var out []string
+	for _, p := range patterns {
+		if !strings.ContainsAny(p, `*?[{\`) { // most inputs are names, and a workspace may have a hundred thousand
+			if st, err := os.Lstat(filepath.Join(h.dir, filepath.FromSlash(p))); err == nil && !st.IsDir() {
+				out = append(out, path.Clean(p))
+			}
+			continue
+		}
+		found, err := doublestar.Glob(h.listed, path.Clean(p), doublestar.WithFilesOnly(), doublestar.WithNoFollow())
+		if err != nil {
+			return nil, fmt.Errorf("pattern %q: %w", p, err)
+		}
+		out = append(out, found...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+func (h *lowerHost) Predictions(path string) (map[string]kind.Data, error) {
+	b, err := h.File(path)
+	if err != nil {
+		return nil, err
+	}
+	return formats.Predictions(path, b)
+}
+
+func (h *lowerHost) Platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
+
+func (h *lowerHost) Secret(name string) string { return h.ws.Secrets[name] }
+
+// reads is everything that lowering looked at.
+func (h *lowerHost) reads() []decl.Read {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Concat(h.read, h.listed.reads(), h.probes.reads())
+}
+
+// A listings is the workspace's directory as patterns see it: each directory is listed once, and what pbuild and git keep there is not seen.
+type listings struct {
+	root string
+	mu   sync.Mutex
+	dirs map[string][]fs.DirEntry
+}
+
+func (l *listings) Open(name string) (fs.File, error) { return os.Open(l.path(name)) }
+
+func (l *listings) Stat(name string) (fs.FileInfo, error) {
+	if hiddenPath(name) {
+		return nil, &fs.PathError{Op: "stat", Path: name, Err: fs.ErrNotExist}
+	}
+	return os.Lstat(l.path(name))
+}
+
+func (l *listings) path(name string) string { return filepath.Join(l.root, filepath.FromSlash(name)) }
+
+func (l *listings) ReadDir(name string) ([]fs.DirEntry, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if list, ok := l.dirs[name]; ok {
+		return list, nil
+	}
+	list, err := os.ReadDir(l.path(name))
+	if err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(list, func(e fs.DirEntry) bool { return hiddenPath(e.Name()) })
+	l.dirs[name] = list
+	return list, nil
+}
+
+func hiddenPath(name string) bool {
+	first, _, _ := strings.Cut(name, "/")
+	return first == stateDir || first == ".git"
+}
+
+func (l *listings) reads() []decl.Read {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []decl.Read
+	for name := range l.dirs {
+		out = append(out, decl.Read{Path: l.path(name), Dir: true})
+	}
+	return out
+}

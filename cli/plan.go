@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"pbuild/bench/kind"
+	"pbuild/engine/plan"
+	"pbuild/engine/store"
+	"pbuild/engine/task"
+)
+
+// planFlags are the flags that plan and apply share.
+type planFlags struct {
+	out      string
+	detailed bool
+	replace  []string
+	jobs     int
+	noProbe  bool
+	all      bool
+	scratch  string
+}
+
+func (f *planFlags) register(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVarP(&f.out, "out", "o", "", "save the plan in `FILE`, for apply")
+	fs.BoolVar(&f.detailed, "detailed-exitcode", false, "exit 0: nothing to do, 2: something to do, 1: any error")
+	fs.StringArrayVar(&f.replace, "replace", nil, "run what `SELECTOR` names although a record holds")
+	fs.IntVarP(&f.jobs, "jobs", "j", 0, "how many tasks run at once (default: slots of the workspace, else cores)")
+	fs.BoolVar(&f.noProbe, "no-probe", false, "start no probe: runtimes are what they were last")
+	fs.BoolVar(&f.all, "all", false, "list reused tasks too")
+	fs.StringVar(&f.scratch, "scratch", "", "make sandboxes in `DIR`")
+}
+
+func (a *app) planCommand() *cobra.Command {
+	f := &planFlags{}
+	cmd := &cobra.Command{
+		Use:   "plan [SELECTOR...]",
+		Short: "Show what apply would run, and why",
+		Long: `Show what apply would run, and why. Nothing is run but probes, whose output identifies runtimes, and nothing is changed.
+
+By default blocks are shown with the counts of each decision; -v shows every task that may run, --all also those that are reused.
+
+  run     its key has no record that serves
+  maybe   something upstream runs; if that comes out as before, a record serves
+  reuse   a record serves`,
+		ValidArgsFunction: a.completeAddresses,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := a.plan(cmd.Context(), f, args)
+			if err != nil && f.detailed && codeOf(err) != ExitChanges+exitDetailed {
+				return &exitError{code: ExitFailed, err: unsaid(err)}
+			}
+			if codeOf(err) == ExitChanges+exitDetailed {
+				return said(ExitChanges)
+			}
+			return err
+		},
+	}
+	f.register(cmd)
+	return cmd
+}
+
+// exitDetailed marks ExitChanges within the command, where ExitUsage has the same number.
+const exitDetailed Exit = 1000
+
+// unsaid is the error that is still to be shown, or nil.
+func unsaid(err error) error {
+	if isSaid(err) {
+		return nil
+	}
+	return err
+}
+
+func (a *app) plan(ctx context.Context, f *planFlags, args []string) error {
+	s, err := a.load(ctx, loadOptions{noProbe: f.noProbe, keep: a.view.json})
+	defer s.close()
+	if err != nil {
+		if a.view.json && s != nil && isSaid(err) {
+			return a.planFailed(s, err)
+		}
+		return err
+	}
+	p, err := s.planFor(s.store, f, args)
+	if err != nil {
+		if a.view.json && isSaid(err) {
+			return a.planFailed(s, err)
+		}
+		return err
+	}
+	whole := len(args) == 0 && len(f.replace) == 0
+	if whole {
+		s.writeSnapshot(s.store, p)
+	}
+	if f.out != "" {
+		if err := s.savePlan(p, f, args); err != nil {
+			return err
+		}
+	}
+	if a.view.json {
+		graph, err := p.GraphDigest()
+		if err != nil {
+			return exitWith(ExitWorld, err)
+		}
+		d := planDocument(a.cfg.Version, graph.String(), p, s.diags)
+		if err := writePlan(a.view.out, d, p, f.all); err != nil {
+			return worldf("%v", err)
+		}
+	} else {
+		a.view.showPlan(p, f.all)
+		a.noteDamage(s.store)
+		if f.out != "" {
+			a.view.notef("Saved in %s; `pbuild apply %s` runs exactly this.\n", f.out, f.out)
+		}
+	}
+	if c := p.Counts(); f.detailed && (c.Run+c.Maybe > 0 || restores(p)) {
+		return said(ExitChanges + exitDetailed)
+	}
+	return nil
+}
+
+// planFailed prints the document of a plan that could not be made.
+func (a *app) planFailed(s *session, err error) error {
+	if e := writePlan(a.view.out, planDocument(a.cfg.Version, "none", nil, s.diags), nil, false); e != nil {
+		return worldf("%v", e)
+	}
+	return err
+}
+
+func restores(p *plan.Plan) bool {
+	for i := range p.Items {
+		if p.Wanted[i] && len(p.Items[i].Restore) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// planFor applies selectors and --replace, and decides.
+func (s *session) planFor(st *store.Store, f *planFlags, args []string) (*plan.Plan, error) {
+	sel, err := parseSelectors(args)
+	if err != nil {
+		return nil, err
+	}
+	c, err := choose(s.graph, sel)
+	if err != nil {
+		return nil, err
+	}
+	replace, err := s.replaced(f.replace)
+	if err != nil {
+		return nil, err
+	}
+	var want []task.ID
+	if c != nil {
+		want = c.tasks
+	}
+	return s.decide(st, want, replace)
+}
+
+// replaced is what --replace names. What cannot be recomputed is not replaced: that would spend money under the name of a repair.
+func (s *session) replaced(args []string) (map[task.ID]bool, error) {
+	if len(args) == 0 {
+		return nil, nil
+	}
+	sel, err := parseSelectors(args)
+	if err != nil {
+		return nil, err
+	}
+	c, err := choose(s.graph, sel)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[task.ID]bool, len(c.tasks))
+	for _, id := range c.tasks {
+		if s.graph.Tasks[id].Spec.Kind().Frozen {
+			return nil, usagef("--replace %s: %s cannot be recomputed; a new draw of it is asked for by --resample, which this version does not have yet", args[0], s.address(id))
+		}
+		out[id] = true
+	}
+	return out, nil
+}
+
+func (s *session) savePlan(p *plan.Plan, f *planFlags, args []string) error {
+	w, err := os.Create(f.out)
+	if err != nil {
+		return usagef("--out: %v", err)
+	}
+	err = plan.Save(w, p, plan.Meta{Pbuild: s.app.cfg.Version, Created: s.app.cfg.Clock().UnixNano(), Selectors: args, Replace: f.replace})
+	if e := w.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return worldf("--out %s: %v", f.out, err)
+	}
+	return nil
+}
+
+// isPlan says whether an argument is a saved plan: a file that begins with the magic.
+func isPlan(arg string) bool {
+	f, err := os.Open(arg)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	b := make([]byte, len(plan.Magic))
+	_, err = io.ReadFull(f, b)
+	return err == nil && string(b) == plan.Magic
+}
+
+// costs counts the samples of a plan that ask a paid model.
+func costs(p *plan.Plan) (paid int) {
+	for i := range p.Items {
+		if !p.Wanted[i] || p.Items[i].Decision > plan.Maybe {
+			continue
+		}
+		if s, ok := p.Graph.Tasks[i].Spec.(*kind.SampleSpec); ok && s.Runs() && s.Model.Provider != "" {
+			paid++
+		}
+	}
+	return paid
+}
+
+// noteDamage tells what of the store could not be read; each was a miss, and nothing worse.
+func (a *app) noteDamage(st *store.Store) {
+	for _, d := range st.Damage() {
+		a.view.notef("note: %s\n", d)
+	}
+}

@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"pbuild/bench/decl"
+	"pbuild/engine/digest"
+)
+
+// probes remembers what each runtime's probe printed, and which program printed it. A probe runs again only when the stat of its resolved
+// program, its arguments or its environment differ; so a wrapper that stays while the tool behind it changes goes unnoticed, and a probe should
+// name the tool itself.
+type probes struct {
+	ctx     context.Context
+	file    string
+	path    string // the caller's PATH
+	noProbe bool
+	known   map[string]probeResult // by the digest of runtime, arguments and environment
+	used    map[string]probeResult
+	changed bool
+}
+
+// A probeResult is one probe's output and the program's stat when it ran.
+type probeResult struct {
+	Runtime  string        `json:"runtime"`
+	Program  string        `json:"program"` // after all links
+	Size     int64         `json:"size"`
+	Modified int64         `json:"modified"` // Unix nanoseconds
+	Output   string        `json:"output"`
+	Identity digest.Digest `json:"identity"`
+}
+
+const (
+	probesFile   = "probes.json"
+	probeTimeout = time.Minute
+)
+
+func openProbes(ctx context.Context, state, path string, noProbe bool) *probes {
+	p := &probes{ctx: ctx, file: filepath.Join(state, probesFile), path: absoluteDirs(path), noProbe: noProbe,
+		known: map[string]probeResult{}, used: map[string]probeResult{}}
+	if b, err := os.ReadFile(p.file); err == nil && json.Unmarshal(b, &p.known) != nil {
+		p.known = map[string]probeResult{} // damaged: the probes run again
+	}
+	return p
+}
+
+// absoluteDirs leaves the relative directories out of a PATH: what they name depends on where pbuild was started.
+func absoluteDirs(path string) string {
+	dirs := slices.DeleteFunc(filepath.SplitList(path), func(d string) bool { return !filepath.IsAbs(d) })
+	return strings.Join(dirs, string(filepath.ListSeparator))
+}
+
+// identity is the digest of what the probe prints; path is the runtime's own, "" for the caller's.
+func (p *probes) identity(name string, argv []string, env map[string]string, path string) (digest.Digest, error) {
+	if path == "" {
+		path = p.path
+	}
+	var e digest.Encoder
+	e.List("argv", argv)
+	e.Map("env", env)
+	e.String("path", path)
+	id := e.Sum().Hex()
+	have, ok := p.known[id]
+	if p.noProbe {
+		if !ok {
+			have, ok = p.last(name)
+		}
+		if !ok {
+			return digest.Digest{}, fmt.Errorf("it has never run here, and --no-probe forbids it now")
+		}
+		p.used[id] = have
+		return have.Identity, nil
+	}
+	program, err := lookProgram(argv[0], path)
+	if err != nil {
+		return digest.Digest{}, err
+	}
+	st, err := os.Stat(program)
+	if err != nil {
+		return digest.Digest{}, err
+	}
+	now := probeResult{Runtime: name, Program: program, Size: st.Size(), Modified: st.ModTime().UnixNano()}
+	if ok && have.Program == now.Program && have.Size == now.Size && have.Modified == now.Modified {
+		p.used[id] = have
+		return have.Identity, nil
+	}
+	if now.Output, err = p.run(program, argv, env, path); err != nil {
+		return digest.Digest{}, err
+	}
+	now.Identity = digest.Of([]byte(now.Output))
+	p.used[id], p.changed = now, true
+	return now.Identity, nil
+}
+
+// last is the result of a runtime whose arguments or environment have changed since.
+func (p *probes) last(name string) (probeResult, bool) {
+	for _, id := range slices.Sorted(maps.Keys(p.known)) {
+		if p.known[id].Runtime == name {
+			return p.known[id], true
+		}
+	}
+	return probeResult{}, false
+}
+
+// lookProgram finds a program on a PATH and follows its links.
+func lookProgram(name, path string) (string, error) {
+	if strings.ContainsRune(name, filepath.Separator) {
+		if !filepath.IsAbs(name) {
+			return "", fmt.Errorf("%q is neither a name on PATH nor an absolute path", name)
+		}
+		return filepath.EvalSymlinks(name)
+	}
+	for _, dir := range filepath.SplitList(path) {
+		found, err := exec.LookPath(filepath.Join(dir, name))
+		if err == nil {
+			return filepath.EvalSymlinks(found)
+		}
+	}
+	return "", fmt.Errorf("%s is not found on PATH; install it, or name another probe", name)
+}
+
+// run starts a probe with the environment that commands have. Its HOME is empty, so that no configuration of the user's speaks.
+func (p *probes) run(program string, argv []string, env map[string]string, path string) (string, error) {
+	home, err := os.MkdirTemp("", "pbuild-probe-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(home)
+	ctx, cancel := context.WithTimeout(p.ctx, probeTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, argv[1:]...)
+	cmd.Args[0] = argv[0] // a multi-call program looks at its name
+	cmd.Dir = home
+	cmd.WaitDelay = time.Second
+	vars := map[string]string{"PATH": path, "HOME": home, "TMPDIR": home, "LANG": "C.UTF-8", "TZ": "UTC"}
+	maps.Copy(vars, env)
+	for _, k := range slices.Sorted(maps.Keys(vars)) {
+		cmd.Env = append(cmd.Env, k+"="+vars[k])
+	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if ctx.Err() == context.DeadlineExceeded {
+		return "", fmt.Errorf("%s did not end within %s", strings.Join(argv, " "), probeTimeout)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w%s", strings.Join(argv, " "), err, lastLine(stderr.String()))
+	}
+	return string(out), nil
+}
+
+func lastLine(s string) string {
+	lines := lastLines([]byte(s), 1)
+	if len(lines) == 0 {
+		return ""
+	}
+	return ": " + lines[0]
+}
+
+// save writes what is known, if it is new. Nothing is written where no apply has made the state's directory: a plan changes nothing.
+func (p *probes) save() error {
+	if !p.changed {
+		return nil
+	}
+	maps.Copy(p.known, p.used)
+	b, err := json.MarshalIndent(p.known, "", " ")
+	if err != nil {
+		return fmt.Errorf("probes: %w", err)
+	}
+	if err := writeAside(p.file, b); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("probes: %w", err)
+	}
+	p.changed = false
+	return nil
+}
+
+// reads are the programs that probes resolved to.
+func (p *probes) reads() []decl.Read {
+	var out []decl.Read
+	for _, r := range p.used {
+		out = append(out, decl.Read{Path: r.Program})
+	}
+	return out
+}

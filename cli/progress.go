@@ -1,0 +1,289 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"pbuild/engine/apply"
+	"pbuild/engine/plan"
+	"pbuild/engine/task"
+)
+
+// progress shows an apply to people: on a terminal a few lines that are drawn again, elsewhere a line for each task that ran and
+// a heartbeat after a silence. Failures are shown when they happen, with the end of their log.
+//
+// Its methods may be called from two goroutines: the one that events come from and the one that ticks.
+type progress struct {
+	mu      sync.Mutex
+	w       io.Writer
+	buf     bytes.Buffer // written at once, so that a frame never flickers
+	v       *view
+	plan    *plan.Plan
+	expect  func(task.ID) time.Duration // how long the task took last; 0 if unknown
+	slots   int
+	tail    int // how many lines of a failure's log are shown
+	total   int // tasks that may run and have not been found to be reusable
+	ended   int
+	failed  int
+	start   time.Time
+	spoke   time.Time // when the last line was written
+	running map[task.ID]time.Time
+	drawn   int // lines of the frame on the terminal
+	eta     estimate
+	spent   map[string]time.Duration // by kind
+}
+
+// heartbeat is how long a plain view stays silent.
+const heartbeat = 30 * time.Second
+
+func newProgress(v *view, p *plan.Plan, slots, tail int, expect func(task.ID) time.Duration, now time.Time) *progress {
+	g := &progress{w: v.err, v: v, plan: p, expect: expect, slots: max(1, slots), tail: tail, start: now, spoke: now,
+		running: map[task.ID]time.Time{}, spent: map[string]time.Duration{}}
+	for i := range p.Items {
+		if p.Wanted[i] && p.Items[i].Decision <= plan.Maybe {
+			g.total++
+			g.eta.add(g.kind(task.ID(i)), expect(task.ID(i)))
+		}
+	}
+	return g
+}
+
+func (g *progress) kind(id task.ID) string { return g.plan.Graph.Tasks[id].Spec.Kind().Name }
+
+func (g *progress) event(e apply.Event) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch e.Type {
+	case "start":
+		g.running[e.Task] = e.Time
+	case "end":
+		g.end(e)
+	case "retry":
+		g.say(e.Time, "%s %s: try %d: %s", g.v.paintErr(yellow, "retry"), g.plan.Address(e.Task), e.Attempt, e.Detail)
+	case "note":
+		if e.Code == "state_drift" || g.v.verbose {
+			g.say(e.Time, "%s %s: %s", g.v.paintErr(yellow, e.Code), g.plan.Address(e.Task), e.Detail)
+		}
+	}
+}
+
+func (g *progress) end(e apply.Event) {
+	_, ran := g.running[e.Task]
+	delete(g.running, e.Task)
+	if g.plan.Wanted[e.Task] && g.plan.Items[e.Task].Decision <= plan.Maybe {
+		kind := g.kind(e.Task)
+		g.ended++
+		g.eta.done(kind, g.expect(e.Task), elapsed(e.Record), ran)
+	}
+	if ran && e.Record != nil {
+		g.spent[g.kind(e.Task)] += e.Record.Elapsed
+	}
+	switch e.Phase {
+	case "failed":
+		g.failed++
+		g.failure(e)
+	case "skipped":
+		if g.v.verbose {
+			g.say(e.Time, "%s %s: %s", g.v.paintErr(yellow, "skipped"), g.plan.Address(e.Task), e.Detail)
+		}
+	case "done":
+		if ran && !g.v.live && !g.v.quiet && (g.v.verbose || !g.plan.Graph.Tasks[e.Task].Spec.Kind().Pure) {
+			g.say(e.Time, "[%d/%d] %s %s%s", g.ended, g.total, seconds(elapsed(e.Record)), g.plan.Address(e.Task), verdictWord(e.Record))
+		}
+	}
+}
+
+func elapsed(r *task.Record) time.Duration {
+	if r == nil {
+		return 0
+	}
+	return r.Elapsed
+}
+
+// verdictWord is what a line says of a record beyond that it ended.
+func verdictWord(r *task.Record) string {
+	switch {
+	case r == nil:
+		return ""
+	case r.Outcome.Outcome != "":
+		return ": " + r.Outcome.Outcome
+	case r.Verdict != task.NoVerdict:
+		return ": " + string(r.Verdict)
+	}
+	return ""
+}
+
+// failure shows a failed task with the last lines of its log.
+func (g *progress) failure(e apply.Event) {
+	word := "failed"
+	if e.Record != nil && e.Record.Status != task.Failed && e.Record.Status != task.OK {
+		word = string(e.Record.Status)
+	}
+	g.say(e.Time, "%s %s: %s", g.v.paintErr(red, word), g.plan.Address(e.Task), e.Detail)
+	lines := lastLines(e.Data, g.tail)
+	for _, l := range lines {
+		g.say(e.Time, "  %s %s", g.v.paintErr(dim, "|"), l)
+	}
+	if len(lines) > 0 {
+		g.say(e.Time, "  %s", g.v.paintErr(dim, "the whole log: pbuild log '"+g.plan.Address(e.Task)+"'"))
+	}
+}
+
+// lastLines returns at most n lines from the end of log.
+func lastLines(log []byte, n int) []string {
+	text := strings.TrimRight(string(log), "\n")
+	if text == "" || n <= 0 {
+		return nil
+	}
+	lines := strings.Split(text, "\n")
+	return lines[max(0, len(lines)-n):]
+}
+
+// say writes one line above the frame.
+func (g *progress) say(now time.Time, format string, args ...any) {
+	g.erase()
+	line := fmt.Sprintf(format, args...)
+	if !g.v.errColor {
+		line = printable(line)
+	}
+	g.buf.WriteString(line + "\n")
+	g.spoke = now
+	if g.v.live {
+		if !g.v.quiet {
+			g.frame(now)
+		}
+		g.flush()
+	} else if g.buf.Len() > 1<<14 {
+		g.flush()
+	}
+}
+
+// tick is called ten times a second: it draws the frame, or writes out what has been said, or breaks a silence.
+func (g *progress) tick(now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.v.live && !g.v.quiet {
+		g.erase()
+		g.frame(now)
+	} else if !g.v.quiet && now.Sub(g.spoke) >= heartbeat {
+		g.say(now, "%s", g.line(now))
+		if id, since := g.oldest(); id != task.None {
+			g.say(now, "  longest: %s, %s", g.plan.Address(id), seconds(now.Sub(since)))
+		}
+	}
+	g.flush()
+}
+
+// close takes the frame away and writes out what is left.
+func (g *progress) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.erase()
+	g.flush()
+}
+
+func (g *progress) flush() {
+	g.w.Write(g.buf.Bytes()) // a closed terminal must not stop an apply
+	g.buf.Reset()
+}
+
+func (g *progress) erase() {
+	if g.drawn > 0 {
+		fmt.Fprintf(&g.buf, "\x1b[%dA\x1b[J", g.drawn)
+		g.drawn = 0
+	}
+}
+
+// line is the counts: done of all, running, failed, how long, how long yet.
+func (g *progress) line(now time.Time) string {
+	s := fmt.Sprintf("[%d/%d] %d running", g.ended, g.total, len(g.running))
+	if g.failed > 0 {
+		s += ", " + g.v.paintErr(red, fmt.Sprintf("%d failed", g.failed))
+	}
+	s += ", " + clock(now.Sub(g.start))
+	if left, ok := g.eta.left(g.slots); ok && g.ended < g.total {
+		s += ", about " + clock(left) + " left"
+	}
+	return s
+}
+
+// frame draws the counts and the tasks that have run longest.
+func (g *progress) frame(now time.Time) {
+	width := g.v.width()
+	shown := g.longest(6)
+	g.buf.WriteString(clip(g.line(now), width) + "\n")
+	g.drawn = 1
+	for _, id := range shown {
+		name := clip(printable(fmt.Sprintf("  %7s %s", clock(now.Sub(g.running[id])), g.plan.Address(id))), width)
+		g.buf.WriteString(g.v.paintErr(dim, name) + "\n")
+		g.drawn++
+	}
+}
+
+// longest returns up to n running tasks, those first that have run longest. At most slots tasks run, so this is cheap.
+func (g *progress) longest(n int) []task.ID {
+	var out []task.ID
+	for id, since := range g.running {
+		at := len(out)
+		for at > 0 && (since.Before(g.running[out[at-1]]) || since.Equal(g.running[out[at-1]]) && id < out[at-1]) {
+			at--
+		}
+		if at == n {
+			continue
+		}
+		out = append(out[:at], append([]task.ID{id}, out[at:]...)...)
+		out = out[:min(n, len(out))]
+	}
+	return out
+}
+
+func (g *progress) oldest() (task.ID, time.Time) {
+	if ids := g.longest(1); len(ids) > 0 {
+		return ids[0], g.running[ids[0]]
+	}
+	return task.None, time.Time{}
+}
+
+// clip cuts a line of text at the width of the terminal; a wrapped line would not be erased.
+func clip(s string, width int) string {
+	if shownWidth(s) < width {
+		return s
+	}
+	if strings.Contains(s, "\x1b[") {
+		return s
+	}
+	r := []rune(s)
+	return string(r[:max(0, min(len(r), width-2))]) + "…"
+}
+
+// clock is a duration as a watch shows it: 4s, 2m05s, 1h02m.
+func clock(d time.Duration) string {
+	s := int(d.Round(time.Second).Seconds())
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%ds", s)
+	case s < 3600:
+		return fmt.Sprintf("%dm%02ds", s/60, s%60)
+	}
+	return fmt.Sprintf("%dh%02dm", s/3600, s/60%60)
+}
+
+// seconds is a duration to a tenth of a second, or to seconds from a minute on.
+func seconds(d time.Duration) string {
+	if d < time.Minute {
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return clock(d)
+}
+
+// note says a line of pbuild's own.
+func (g *progress) note(now time.Time, text string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.say(now, "%s", g.v.paintErr(yellow, text))
+	g.flush()
+}

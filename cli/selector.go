@@ -1,0 +1,351 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"pbuild/engine/task"
+)
+
+// Selectors are matched on a form of the address in which every separator is a byte of its own, so that an id that holds a dot,
+// a slash or a comma means itself: TYPE sepDot NAME sepOpen PART sepPart PART sepClose sepStep STEP.
+const (
+	sepDot byte = iota + 1
+	sepOpen
+	sepPart
+	sepClose
+	sepStep
+	anyHere   // *: any bytes but separators
+	anyAcross // **: any bytes
+)
+
+// A pattern is an address with wildcards.
+type pattern struct {
+	code  []byte
+	index bool // it has [...]
+	parts int  // how many parts that index has; 0 where it holds **
+	step  bool // it has /STEP
+}
+
+// parsePattern reads an address in which quotes may be left out, * matches within a segment and ** across segments, and a backslash makes the next
+// character literal.
+func parsePattern(s string) (*pattern, error) {
+	p := &pattern{}
+	const (
+		inBlock = iota
+		inIndex
+		afterIndex
+		inStep
+	)
+	where, quoted, across := inBlock, false, false
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case c == '\\' && i+1 < len(s):
+			i++
+			p.code = append(p.code, s[i])
+		case c == '*':
+			if i+1 < len(s) && s[i+1] == '*' {
+				i++
+				p.code = append(p.code, anyAcross)
+				across = across || where == inIndex
+			} else {
+				p.code = append(p.code, anyHere)
+			}
+		case where == inBlock && c == '.':
+			p.code = append(p.code, sepDot)
+		case where == inBlock && c == '[':
+			where, p.index, p.parts = inIndex, true, 1
+			p.code = append(p.code, sepOpen)
+		case where == inIndex && c == '"':
+			quoted = !quoted
+		case where == inIndex && !quoted && c == ',':
+			p.parts++
+			p.code = append(p.code, sepPart)
+		case where == inIndex && !quoted && c == ']':
+			where = afterIndex
+			p.code = append(p.code, sepClose)
+		case (where == inBlock || where == afterIndex) && c == '/':
+			where, p.step = inStep, true
+			p.code = append(p.code, sepStep)
+		case where == afterIndex:
+			return nil, fmt.Errorf("selector %q: %q stands after the index", s, s[i:])
+		case c < ' ':
+			return nil, fmt.Errorf("selector %q holds a control character", s)
+		default:
+			p.code = append(p.code, c)
+		}
+	}
+	switch {
+	case quoted:
+		return nil, fmt.Errorf("selector %q: a quote is not closed", s)
+	case where == inIndex:
+		return nil, fmt.Errorf("selector %q: the index is not closed", s)
+	case len(p.code) == 0:
+		return nil, fmt.Errorf("a selector is empty")
+	}
+	if p.index && bytes.Equal(between(p.code, sepOpen, sepClose), []byte("...")) { // as the documentation writes "any index"
+		p.code = bytes.Replace(p.code, []byte("..."), []byte{anyAcross}, 1)
+		across = true
+	}
+	if across {
+		p.parts = 0
+	}
+	return p, nil
+}
+
+func between(b []byte, open, end byte) []byte {
+	_, b, _ = bytes.Cut(b, []byte{open})
+	b, _, _ = bytes.Cut(b, []byte{end})
+	return b
+}
+
+// encode appends the object's address to buf as p wants to see it: without an index where p has none, and with no more parts than p has.
+func (p *pattern) encode(buf []byte, o *task.Object) []byte {
+	t, n, _ := strings.Cut(o.Block, ".")
+	buf = append(append(append(buf, t...), sepDot), n...)
+	if p.index && o.Index != nil {
+		buf = append(buf, sepOpen)
+		for i, part := range o.Index {
+			if p.parts > 0 && i == p.parts {
+				break
+			}
+			if i > 0 {
+				buf = append(buf, sepPart)
+			}
+			buf = append(buf, part...)
+		}
+		buf = append(buf, sepClose)
+	}
+	return buf
+}
+
+// matches calls f with every step of o that p means; buf is scratch memory and is returned for the next call.
+func (p *pattern) matches(o *task.Object, buf []byte, f func(step int)) []byte {
+	buf = p.encode(buf[:0], o)
+	if !p.step {
+		if glob(p.code, buf) {
+			for i := range o.Steps {
+				f(i)
+			}
+		}
+		return buf
+	}
+	n := len(buf)
+	for i := range o.Steps {
+		if o.Steps[i].Name == "" {
+			continue
+		}
+		buf = append(append(buf[:n], sepStep), o.Steps[i].Name...)
+		if glob(p.code, buf) {
+			f(i)
+		}
+	}
+	return buf
+}
+
+// glob matches s against a pattern's code. Both are short.
+func glob(p, s []byte) bool {
+	for len(p) > 0 {
+		switch p[0] {
+		case anyHere, anyAcross:
+			for i := 0; ; i++ {
+				if glob(p[1:], s[i:]) {
+					return true
+				}
+				if i == len(s) || p[0] == anyHere && s[i] <= sepStep {
+					return false
+				}
+			}
+		default:
+			if len(s) == 0 || s[0] != p[0] {
+				return false
+			}
+			p, s = p[1:], s[1:]
+		}
+	}
+	return len(s) == 0
+}
+
+// A selector is one argument: a pattern, tag:NAME or kind:KIND, perhaps excluded by a leading "!".
+type selector struct {
+	text    string
+	not     bool
+	tag     string
+	kind    string
+	pattern *pattern
+}
+
+// parseSelectors reads arguments; @FILE is replaced by the file's lines, of which empty ones and those that begin with # are left out.
+func parseSelectors(args []string) ([]selector, error) {
+	var out []selector
+	for _, a := range args {
+		lines := []string{a}
+		if file, ok := strings.CutPrefix(a, "@"); ok {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				return nil, usagef("selectors: %v", err)
+			}
+			lines = strings.Split(string(b), "\n")
+		}
+		for _, l := range lines {
+			l = strings.TrimSpace(l)
+			if len(lines) > 1 && (l == "" || l[0] == '#') {
+				continue
+			}
+			s, err := parseSelector(l)
+			if err != nil {
+				return nil, exitWith(ExitUsage, err)
+			}
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+func parseSelector(text string) (s selector, err error) {
+	s.text = text
+	rest, not := strings.CutPrefix(text, "!")
+	s.not = not
+	if tag, ok := strings.CutPrefix(rest, "tag:"); ok {
+		s.tag = tag
+	} else if kind, ok := strings.CutPrefix(rest, "kind:"); ok {
+		s.kind = kind
+	} else {
+		s.pattern, err = parsePattern(rest)
+	}
+	if err == nil && s.pattern == nil && s.tag+s.kind == "" {
+		err = fmt.Errorf("selector %s names nothing", strconv.Quote(text))
+	}
+	return s, err
+}
+
+// each calls f with every step of o that s names. kind: takes kinds of task and the classes that plan counts by.
+func (s *selector) each(g *task.Graph, o *task.Object, buf []byte, f func(step int)) []byte {
+	switch {
+	case s.tag != "":
+		for _, t := range o.Tags {
+			if t == s.tag {
+				for i := range o.Steps {
+					f(i)
+				}
+				break
+			}
+		}
+	case s.kind != "":
+		for i := range o.Steps {
+			if string(o.Class) == s.kind || g.Tasks[o.Steps[i].Task].Spec.Kind().Name == s.kind {
+				f(i)
+			}
+		}
+	default:
+		return s.pattern.matches(o, buf, f)
+	}
+	return buf
+}
+
+// A choice is what selectors chose: for each object the steps, in order. A nil choice is everything.
+type choice struct {
+	objects []chosen
+	tasks   []task.ID // in order, each once
+}
+
+type chosen struct {
+	object int
+	steps  []int
+}
+
+// choose applies selectors to a graph. Without any it returns nil: everything. Selectors that only exclude begin with everything.
+func choose(g *task.Graph, sel []selector) (*choice, error) {
+	if len(sel) == 0 {
+		return nil, nil
+	}
+	all := true
+	for _, s := range sel {
+		all = all && s.not
+	}
+	c := &choice{}
+	taken := make([]bool, len(g.Tasks))
+	hit := make([]bool, len(sel))
+	var buf []byte
+	var in []bool
+	for i := range g.Objects {
+		o := &g.Objects[i]
+		in = append(in[:0], make([]bool, len(o.Steps))...)
+		for k := range in {
+			in[k] = all
+		}
+		for _, not := range [2]bool{false, true} {
+			for j := range sel {
+				if sel[j].not == not {
+					buf = sel[j].each(g, o, buf, func(step int) { in[step], hit[j] = !not, true })
+				}
+			}
+		}
+		one := chosen{object: i}
+		for k, ok := range in {
+			if ok {
+				one.steps = append(one.steps, k)
+				if id := o.Steps[k].Task; !taken[id] {
+					taken[id] = true
+					c.tasks = append(c.tasks, id)
+				}
+			}
+		}
+		if one.steps != nil {
+			c.objects = append(c.objects, one)
+		}
+	}
+	for j := range sel {
+		if !hit[j] {
+			return nil, usagef("selector %s matches nothing%s", sel[j].text, suggestSelector(g, &sel[j]))
+		}
+	}
+	if len(c.tasks) == 0 {
+		return nil, usagef("the selectors exclude everything that they choose")
+	}
+	return c, nil
+}
+
+// resolve finds the one task that an address means: of an object its last step.
+func resolve(g *task.Graph, addr string) (o *task.Object, step int, err error) {
+	s, err := parseSelector(addr)
+	if err != nil {
+		return nil, 0, exitWith(ExitUsage, err)
+	}
+	if s.pattern == nil || s.not {
+		return nil, 0, usagef("%s is a selector, not an address", addr)
+	}
+	var buf []byte
+	var names []string
+	n := 0
+	for i := range g.Objects {
+		last := -1
+		buf = s.pattern.matches(&g.Objects[i], buf, func(k int) {
+			if last >= 0 && s.pattern.step {
+				n++
+			}
+			last = k
+		})
+		if last < 0 {
+			continue
+		}
+		if n++; len(names) < 3 {
+			names = append(names, address(&g.Objects[i], last))
+		}
+		o, step = &g.Objects[i], last
+	}
+	switch {
+	case n == 0:
+		return nil, 0, usagef("no task has the address %s%s", addr, suggestSelector(g, &s))
+	case n > 1:
+		return nil, 0, usagef("%s names %d tasks (%s, ...); name one of them", addr, n, strings.Join(names, ", "))
+	}
+	return o, step, nil
+}
+
+// address is the text of a step's address.
+func address(o *task.Object, step int) string { return o.Address(step).String() }

@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"pbuild/bench/decl"
+	"pbuild/bench/lower"
+	"pbuild/engine/plan"
+	"pbuild/engine/run"
+	"pbuild/engine/store"
+	"pbuild/engine/task"
+	"pbuild/hcl"
+)
+
+// stateDir is what pbuild remembers, beside the workspace.
+const stateDir = ".pbuild"
+
+// A session is a loaded workspace: its declarations, the graph that they make, and a reader of what is remembered.
+type session struct {
+	app   *app
+	dir   string // absolute
+	ws    *decl.Workspace
+	graph *task.Graph
+	store *store.Store
+	diags decl.Diagnostics
+	host  *lowerHost
+	named *plan.Plan // undecided: it knows addresses
+}
+
+// workDir is the workspace's directory, absolute.
+func (a *app) workDir() (string, error) {
+	dir, err := filepath.Abs(a.flags.dir)
+	if err != nil {
+		return "", worldf("%v", err)
+	}
+	return dir, nil
+}
+
+func (a *app) hclOptions() hcl.Options {
+	return hcl.Options{Vars: a.flags.vars, VarFiles: a.flags.varFiles, Environ: a.cfg.Environ, Version: a.cfg.Version}
+}
+
+// loadOptions say how a workspace is to be looked at.
+type loadOptions struct {
+	noProbe bool // a runtime's identity is what its probe printed last
+	keep    bool // diagnostics with errors are the caller's to show: the session comes with them, without a graph
+}
+
+// load reads the workspace and makes its graph. Diagnostics are shown; with an error among them nothing has been started.
+func (a *app) load(ctx context.Context, o loadOptions) (*session, error) {
+	dir, err := a.workDir()
+	if err != nil {
+		return nil, err
+	}
+	s := &session{app: a, dir: dir}
+	s.ws, s.diags = hcl.Load(dir, a.hclOptions())
+	if !s.diags.HasErrors() {
+		s.host = newLowerHost(ctx, a, s.ws, o.noProbe)
+		var more decl.Diagnostics
+		s.graph, more = lower.Lower(s.ws, s.host)
+		s.diags.Add(more...)
+		if err := s.host.save(); err != nil {
+			a.view.notef("note: %v\n", err) // the probe runs again next time
+		}
+	}
+	s.diags = s.diags.Sort()
+	if !o.keep {
+		a.view.showDiagnostics(dir, s.diags)
+	}
+	if s.diags.HasErrors() {
+		return s, said(ExitUsage)
+	}
+	s.named = &plan.Plan{Graph: s.graph}
+	if s.store, err = store.Open(s.stateDir()); err != nil {
+		return nil, exitWith(ExitWorld, err)
+	}
+	return s, nil
+}
+
+func (s *session) stateDir() string { return filepath.Join(s.dir, stateDir) }
+
+// close ends the reader of the store.
+func (s *session) close() {
+	if s != nil && s.store != nil {
+		s.store.Close() // a reader has nothing to lose
+	}
+}
+
+// address is a task's first address.
+func (s *session) address(id task.ID) string { return s.named.Address(id) }
+
+// loadChoice loads the workspace and applies selectors.
+func (a *app) loadChoice(cmd *cobra.Command, args []string) (*session, *choice, error) {
+	sel, err := parseSelectors(args)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := a.load(cmd.Context(), loadOptions{})
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := choose(s.graph, sel)
+	if err != nil {
+		s.close()
+		return nil, nil, err
+	}
+	return s, c, nil
+}
+
+// loadTask loads the workspace and finds one address.
+func (a *app) loadTask(cmd *cobra.Command, addr string) (*session, *task.Object, int, error) {
+	s, err := a.load(cmd.Context(), loadOptions{})
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	o, step, err := resolve(s.graph, addr)
+	if err != nil {
+		s.close()
+		return nil, nil, 0, err
+	}
+	return s, o, step, nil
+}
+
+// decide makes the plan of what want needs (nil: everything) against a store.
+func (s *session) decide(st *store.Store, want []task.ID, replace map[task.ID]bool) (*plan.Plan, error) {
+	files := store.NewFiles(s.dir, nil)
+	started := s.unfinished(st)
+	p, err := plan.Decide(plan.Inputs{
+		Graph: s.graph, Lookup: st.Lookup, Latest: st.Latest, Started: started, Files: files,
+		Stored: func(o task.Output) bool { return st.Has(o.Digest) },
+		Now:    s.app.cfg.Clock().UnixNano(), Want: want, Replace: replace, MinIsolation: s.minIsolation(),
+	})
+	var missing plan.MissingInputs
+	if errors.As(err, &missing) {
+		var ds decl.Diagnostics
+		for _, m := range missing {
+			ds.Add(s.missingInput(m))
+		}
+		s.diags.Add(ds...)
+		s.app.view.showDiagnostics(s.dir, ds)
+		return nil, said(ExitUsage)
+	}
+	if err != nil {
+		return nil, exitWith(ExitWorld, err)
+	}
+	return p, nil
+}
+
+func (s *session) missingInput(m *plan.MissingInput) decl.Diagnostic {
+	d := decl.Diagnostic{Severity: decl.Error, Summary: "Input file does not exist", Address: s.address(m.Task),
+		Detail: "The file " + m.Path + " is an input, it is not there, and no task that this one depends on makes it. Correct the path, or name the task that makes it in depends_on."}
+	addr, err := task.ParseAddress(d.Address)
+	if err != nil {
+		return d
+	}
+	typ, name, _ := cutBlock(addr.Block)
+	if b := s.ws.Find(typ, name); b != nil {
+		d.Range = b.Range
+		if a := b.Attrs["inputs"]; a != nil {
+			d.Range = a.Range
+		}
+	}
+	return d
+}
+
+// setting reads an attribute of the pbuild block.
+func setting[T any](s *session, name string, otherwise T) T {
+	var ds decl.Diagnostics // lower has reported what is wrong with it
+	return decl.Or(s.ws.Find("pbuild", ""), name, nil, &ds, otherwise)
+}
+
+// minIsolation is the workspace's floor for records, or nil where any will do.
+func (s *session) minIsolation() func(string) bool {
+	floor, ok := run.ParseIsolation(setting(s, "min_isolation", "none"))
+	if !ok || floor == run.IsolationNone {
+		return nil
+	}
+	return func(have string) bool {
+		level, ok := run.ParseIsolation(have)
+		return ok && level >= floor
+	}
+}
+
+// slots is how many tasks run at once: -j, else the workspace's setting, else the number of cores.
+func (s *session) slots(flag int) int {
+	if flag > 0 {
+		return flag
+	}
+	return int(setting(s, "slots", int64(runtime.NumCPU())))
+}
+
+// holder says who this process is, for the lock.
+func (a *app) holder() store.Holder {
+	name, err := os.Hostname()
+	if err != nil {
+		name = "this machine"
+	}
+	return store.Holder{PID: os.Getpid(), Host: name, Command: "pbuild " + a.commandLine(), Since: a.cfg.Clock()}
+}

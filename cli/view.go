@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// A view is where a command prints: data to out, everything for people that is not the command's product to err.
+type view struct {
+	out, err io.Writer
+	color    bool // of out
+	errColor bool
+	json     bool
+	quiet    bool
+	verbose  bool
+	live     bool // err is a terminal on which a line may be drawn again
+	width    func() int
+}
+
+// Styles name what a colour means, so that a colour is never the only sign of it.
+type style string
+
+const (
+	plain  style = ""
+	bold   style = "1"
+	dim    style = "2"
+	red    style = "31"
+	green  style = "32"
+	yellow style = "33"
+	blue   style = "36"
+)
+
+func paint(on bool, s style, text string) string {
+	if !on || s == plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
+}
+
+func (v *view) paint(s style, text string) string    { return paint(v.color, s, text) }
+func (v *view) paintErr(s style, text string) string { return paint(v.errColor, s, text) }
+
+// printf writes the command's product.
+func (v *view) printf(format string, args ...any) { fmt.Fprintf(v.out, format, args...) }
+
+// notef tells people something beside the product; -q silences it.
+func (v *view) notef(format string, args ...any) {
+	if !v.quiet {
+		fmt.Fprintf(v.err, format, args...)
+	}
+}
+
+// document writes one JSON document.
+func (v *view) document(d any) error {
+	e := json.NewEncoder(v.out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(d)
+}
+
+// colorMode decides whether w gets colour. NO_COLOR and CLICOLOR_FORCE are the conventions of those names; --color overrides both.
+func colorMode(flag string, w io.Writer, env func(string) string) bool {
+	switch flag {
+	case "always":
+		return true
+	case "never":
+		return false
+	}
+	if env("NO_COLOR") != "" || env("CI") == "true" {
+		return false
+	}
+	if f := env("CLICOLOR_FORCE"); f != "" && f != "0" {
+		return true
+	}
+	return isTerminal(w) && env("TERM") != "dumb"
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+func terminalWidth(w io.Writer) int {
+	if f, ok := w.(*os.File); ok {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+			return n
+		}
+	}
+	return 80
+}
+
+// columns writes rows with their cells aligned; cells may hold colour.
+func columns(w io.Writer, indent string, rows [][]string) {
+	var widths []int
+	for _, r := range rows {
+		for i, c := range r {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], shownWidth(c))
+		}
+	}
+	var b strings.Builder
+	for _, r := range rows {
+		b.Reset()
+		b.WriteString(indent)
+		for i, c := range r {
+			b.WriteString(c)
+			if i < len(r)-1 {
+				b.WriteString(strings.Repeat(" ", widths[i]-shownWidth(c)+2))
+			}
+		}
+		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
+	}
+}
+
+// shownWidth counts runes outside colour sequences.
+func shownWidth(s string) int {
+	n := 0
+	for {
+		before, after, found := strings.Cut(s, "\x1b[")
+		n += utf8.RuneCountInString(before)
+		if !found {
+			return n
+		}
+		_, s, _ = strings.Cut(after, "m")
+	}
+}
+
+// plural is "1 task", "2 tasks".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// printable replaces control characters, so that no text from a log or a row can draw on the terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\t' && r != '\n' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return '�'
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,93 @@
+package apply
+
+import (
+	"errors"
+
+	"pbuild/engine/plan"
+	"pbuild/engine/sched"
+	"pbuild/engine/task"
+)
+
+// resolve finds out whether a task, all of whose dependencies have ended, is reused or runs. equal is what a task with the same key has just ended
+// with, if this one waited for it.
+func (l *loop) resolve(id task.ID, equal *task.Record) {
+	it, t := &l.p.Items[id], &l.p.Graph.Tasks[id]
+	if it.Decision == plan.Reuse || it.Decision == plan.Maybe && it.Known {
+		l.reuse(id, it.Record, it.Restore)
+		return
+	}
+	key := it.Key
+	if !it.Known {
+		var err error
+		if key, err = l.keyer.Key(id, l.ends); err != nil {
+			st := task.Infra
+			if missing := (plan.MissingInputs)(nil); errors.As(err, &missing) {
+				st = task.Failed
+			}
+			l.fail(id, st, err.Error())
+			return
+		}
+	}
+	if r := l.o.lookup(key, equal); r != nil {
+		l.reuse(id, r, nil)
+		return
+	}
+	if !it.Known && l.fact(t) { // else plan has looked already
+		r := l.o.Journal.Lookup(key)
+		if restore, _, ok := l.p.Serves(id, r); ok {
+			l.reuse(id, r, restore)
+			return
+		}
+	}
+	l.step(sched.Event{Type: sched.Run, Task: id, Key: key})
+}
+
+// lookup returns the journal's form of a record of this apply, or nil if it was not kept.
+func (o *Options) lookup(key task.Key, own *task.Record) *task.Record {
+	if own == nil || own.Key != key {
+		return nil
+	}
+	if r := o.Journal.Lookup(key); r != nil && r.Run == own.Run && r.Started == own.Started {
+		return r
+	}
+	return nil
+}
+
+// reuse ends a task with a record, once its outputs are there.
+func (l *loop) reuse(id task.ID, r *task.Record, restore []int) {
+	t := &l.p.Graph.Tasks[id]
+	l.how[id] = reused
+	for _, i := range restore {
+		out, _ := r.Find(t.Outputs[i])
+		if err := l.o.Restore(out); err != nil {
+			// It does not run instead: a plan may be held to what it said.
+			l.fail(id, task.Infra, "restore "+out.Role+": "+err.Error())
+			return
+		}
+		if f, ok := l.p.Inputs.Files.(Refresher); ok {
+			f.Refresh(out.Role)
+		}
+		l.how[id] = restored
+	}
+	cause := ""
+	if r.Status != task.OK {
+		cause = r.Reason
+	}
+	l.step(sched.Event{Type: sched.Reuse, Task: id, Record: r, Cause: cause, Rejected: l.rejected(id, r)})
+}
+
+func (l *loop) fail(id task.ID, st task.Status, cause string) {
+	l.how[id] = ran
+	r := refusal(l.p.Graph.Tasks[id].Spec.Kind().Name, l.p.Address(id), task.Key{}, st, cause)
+	l.step(sched.Event{Type: sched.Fail, Task: id, Record: r, Status: st, Cause: cause})
+}
+
+// fact says whether what a task ends with may be recorded: it tolerates no failure that is not itself recorded.
+func (l *loop) fact(t *task.Task) bool {
+	for i := range t.Deps {
+		if !l.ends(t.Deps[i].On).Fact(l.ends) {
+			return false
+		}
+	}
+	return true
+}

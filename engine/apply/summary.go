@@ -1,0 +1,85 @@
+package apply
+
+import (
+	"fmt"
+
+	"pbuild/engine/sched"
+	"pbuild/engine/task"
+)
+
+// tell gives an event its time and passes it on. Workers call it too.
+func (l *loop) tell(e Event) {
+	if l.o.Events != nil {
+		e.Time = l.o.Clock()
+		l.teller.tell(e)
+	}
+}
+
+func droppedNote(bytes int) Event {
+	return Event{Type: "note", Task: task.None, Code: "log_dropped", Detail: fmt.Sprintf("%d bytes of output came faster than they were read", bytes)}
+}
+
+// finish counts a task that has ended, and tells of it.
+func (l *loop) finish(id task.ID) {
+	end, phase := l.ends(id), l.s.Phase(id)
+	e := Event{Type: "end", Task: id, Record: end.Record, Phase: phase.String(), Detail: end.Cause, Attempt: l.s.Runs(id), Running: l.s.Running()}
+	if f := l.flights[id]; f != nil {
+		if phase == sched.Failed && end.Record != nil {
+			e.Data = end.Record.Tail
+		}
+		delete(l.flights, id)
+	}
+	switch {
+	case end.Status == "":
+		e.Phase = "unneeded"
+		l.sum.Unneeded++
+	case phase == sched.Skipped && end.Status != task.Cancelled:
+		l.sum.Skipped++
+	case l.how[id] != ran:
+		e.Type = "reuse"
+		l.sum.Reuse++
+		if phase == sched.Done {
+			e.Phase = "reused"
+			if l.how[id] == restored {
+				e.Phase = "restored"
+				l.sum.Restored++
+			}
+		}
+	}
+	l.count(id, end, phase)
+	l.tell(e)
+}
+
+func (l *loop) count(id task.ID, end *task.End, phase sched.Phase) {
+	if l.s.Runs(id) > 0 {
+		l.sum.Run++
+	}
+	if end.Status == task.Cancelled {
+		l.sum.Cancelled++
+	}
+	if phase == sched.Failed {
+		switch end.Status {
+		case task.Failed:
+			l.sum.Failed++
+		case task.Infra:
+			l.sum.Infra++
+		case task.Provider:
+			l.sum.Provider++
+		}
+	}
+	if end.Record != nil && phase == sched.Done {
+		if l.rejected(id, end.Record) {
+			l.sum.Failed++
+		}
+		if end.Record.Outcome.Outcome == "flaky" {
+			l.sum.Flaky++
+		}
+	}
+}
+
+func (l *loop) summary() *Summary {
+	l.sum.Ends = l.s.Ends()
+	l.sum.Wall = l.o.Clock().Sub(l.began)
+	l.sum.Interrupted = l.interrupted
+	return &l.sum
+}

@@ -1,0 +1,227 @@
+package plan
+
+import (
+	"errors"
+
+	"pbuild/engine/digest"
+	"pbuild/engine/task"
+)
+
+// decider holds what is known of each task's end while decisions are made, in the order of ids.
+//
+// An end is certain (ends), or likely: what it will be if all that runs comes out as it did last time. From likely ends come the
+// hypothetical keys, and from these the decision maybe.
+type decider struct {
+	p      *Plan
+	keyer  *Keyer
+	state  []certainty
+	ends   []task.End
+	likely []task.End // nil until the first is asked for
+	real   task.Ends  // certain and guess as values, made once
+	hypo   task.Ends
+}
+
+type certainty uint8
+
+const (
+	certain certainty = 1 << iota // ends holds its end
+	guessed                       // likely holds its likely end
+	nothing                       // it has no likely end
+	open                          // it may yet turn out unneeded
+)
+
+// Decide says for every task whether it runs. It touches no disk but by in.Files. A MissingInputs error lists every input file that is not there;
+// the plan is returned with it, and those tasks are decided run.
+func Decide(in Inputs) (*Plan, error) {
+	g := in.Graph
+	p := &Plan{Graph: g, Items: make([]Item, len(g.Tasks)), Wanted: Closure(g, in.Want), Inputs: &in}
+	d := &decider{p: p, keyer: p.Keyer(), state: make([]certainty, len(g.Tasks)), ends: make([]task.End, len(g.Tasks))}
+	d.real, d.hypo = d.certainEnd, d.likelyEnd
+	p.decider = d
+	var missing MissingInputs
+	for id := range p.Items {
+		p.Items[id].Root = task.None
+		if !p.Wanted[id] {
+			continue
+		}
+		if err := d.decide(task.ID(id)); err != nil {
+			var m MissingInputs
+			if !errors.As(err, &m) {
+				return nil, err
+			}
+			missing = append(missing, m...)
+		}
+	}
+	if missing != nil {
+		return p, missing
+	}
+	return p, nil
+}
+
+func (d *decider) certainEnd(id task.ID) *task.End {
+	if d.state[id]&certain != 0 {
+		return &d.ends[id]
+	}
+	return nil
+}
+
+// likelyEnd is the certain end, else the likely one, else what the task's address ended with last, else nil.
+func (d *decider) likelyEnd(id task.ID) *task.End {
+	switch {
+	case d.state[id]&certain != 0:
+		return &d.ends[id]
+	case d.state[id]&guessed != 0:
+		return &d.likely[id]
+	case d.state[id]&nothing != 0:
+		return nil
+	}
+	r := d.p.latest(id)
+	if r == nil {
+		d.state[id] |= nothing
+		return nil
+	}
+	return d.guess(id, task.End{Record: r, Status: r.Status})
+}
+
+func (d *decider) guess(id task.ID, e task.End) *task.End {
+	if d.likely == nil {
+		d.likely = make([]task.End, len(d.ends))
+	}
+	d.likely[id] = e
+	d.state[id] |= guessed
+	return &d.likely[id]
+}
+
+func (d *decider) settle(id task.ID, e task.End) {
+	d.ends[id] = e
+	d.state[id] |= certain
+}
+
+func (d *decider) decide(id task.ID) error {
+	t, it := &d.p.Graph.Tasks[id], &d.p.Items[id]
+	fate, root, sure := t.Fate(d.real)
+	if fate != task.Proceed {
+		it.Decision, it.Root = Unneeded, root
+		if end := d.fated(fate, root, d.real); sure {
+			d.settle(id, end)
+		} else {
+			d.guess(id, end)
+		}
+		return nil
+	}
+	if d.mayBeUnneeded(t) {
+		d.state[id] |= open
+	}
+	key, known, err := d.keyer.key(id, d.contribution)
+	switch {
+	case err != nil:
+		return err
+	case known:
+		it.Known = true
+		d.byKey(id, key)
+	default:
+		return d.byLikelyKey(id)
+	}
+	return nil
+}
+
+// byKey decides a task whose key is known.
+func (d *decider) byKey(id task.ID, key task.Key) {
+	it := &d.p.Items[id]
+	it.Key = key
+	r := d.lookup(key)
+	if r == nil {
+		it.Decision = Run
+		return
+	}
+	end := task.End{Record: r, Status: r.Status, Cause: r.Reason}
+	restore, reasons, serves := d.p.Serves(id, r)
+	it.Reasons = reasons
+	switch {
+	case !serves:
+		it.Decision = Run
+		d.guess(id, end)
+	case d.state[id]&open != 0 || !it.Known:
+		it.Decision, it.Record, it.Restore = Maybe, r, restore
+		d.guess(id, end)
+	default:
+		it.Decision, it.Record, it.Restore = Reuse, r, restore
+		d.settle(id, end)
+	}
+}
+
+// byLikelyKey decides a task whose key is not known yet: maybe, if a record serves in case that upstream comes out equal.
+func (d *decider) byLikelyKey(id task.ID) error {
+	fate, root, sure := d.p.Graph.Tasks[id].Fate(d.hypo)
+	if fate != task.Proceed {
+		if sure {
+			d.guess(id, d.fated(fate, root, d.hypo))
+		}
+		return nil // it may be needed after all: run is the upper bound
+	}
+	key, known, err := d.keyer.key(id, d.likelyContribution)
+	if err != nil || !known {
+		return err
+	}
+	d.byKey(id, key)
+	if it := &d.p.Items[id]; it.Decision == Run {
+		it.Key = task.Key{}
+	}
+	return nil
+}
+
+func (d *decider) fated(fate task.Fate, root task.ID, ends task.Ends) task.End {
+	if fate == task.Unneed {
+		return task.End{}
+	}
+	e := ends(root)
+	return task.End{Status: e.Status, Cause: e.Cause, Root: root}
+}
+
+// mayBeUnneeded says whether a condition of t, or of what it cannot do without, is still open.
+func (d *decider) mayBeUnneeded(t *task.Task) bool {
+	for i := range t.When {
+		if d.state[t.When[i].On]&certain == 0 {
+			return true
+		}
+	}
+	for i := range t.Deps {
+		if t.Deps[i].Tolerate == task.TolerateNone && d.state[t.Deps[i].On]&(open|certain) == open {
+			return true
+		}
+	}
+	return false
+}
+
+// contribution is what a dependency certainly puts into a key. An opaque one need not have run for that: its own key is enough, unless
+// its dependent could also go on without it, and then keys on how it ended.
+func (d *decider) contribution(dep *task.Dep) (digest.Digest, bool) {
+	if d.state[dep.On]&certain != 0 {
+		return dep.Contribution(d.real), true
+	}
+	it := &d.p.Items[dep.On]
+	if dep.Use != task.UseKey || !it.Known || dep.Tolerate >= task.TolerateFailed {
+		return digest.Digest{}, false
+	}
+	if dep.Tolerate == task.TolerateUnmet && d.state[dep.On]&open != 0 {
+		return digest.Digest{}, false
+	}
+	return digest.Digest(it.Key), true
+}
+
+func (d *decider) likelyContribution(dep *task.Dep) (digest.Digest, bool) {
+	if c, ok := d.contribution(dep); ok {
+		return c, true
+	}
+	if d.likelyEnd(dep.On) == nil {
+		return digest.Digest{}, false
+	}
+	return dep.Contribution(d.hypo), true
+}
+
+func (d *decider) lookup(k task.Key) *task.Record {
+	if d.p.Inputs.Lookup == nil {
+		return nil
+	}
+	return d.p.Inputs.Lookup(k)
+}

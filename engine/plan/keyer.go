@@ -1,0 +1,111 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+
+	"pbuild/engine/digest"
+	"pbuild/engine/task"
+)
+
+// A MissingInput is a declared input file that is not there and that no task makes.
+type MissingInput struct {
+	Task task.ID
+	Path string
+}
+
+func (e *MissingInput) Error() string { return fmt.Sprintf("input file %s does not exist", e.Path) }
+
+// MissingInputs are all of a plan's, in the order of tasks and paths.
+type MissingInputs []*MissingInput
+
+func (e MissingInputs) Error() string {
+	if len(e) == 1 {
+		return e[0].Error()
+	}
+	return fmt.Sprintf("%s, and %d more are missing", e[0].Error(), len(e)-1)
+}
+
+// A Keyer computes the keys of a graph's tasks. It reuses its memory, so it serves one goroutine.
+type Keyer struct {
+	graph  *task.Graph
+	files  Files
+	enc    digest.Encoder
+	inputs []task.InputDigest
+	made   []string // paths that dependencies make
+	read   []task.FileInput
+}
+
+// Keyer returns a new Keyer for the plan's graph and files.
+func (p *Plan) Keyer() *Keyer { return &Keyer{graph: p.Graph, files: p.Inputs.Files} }
+
+// Key computes the key of a task whose dependencies have all ended in ways that it accepts. A file that is not there is a MissingInputs.
+func (k *Keyer) Key(id task.ID, ends task.Ends) (task.Key, error) {
+	key, _, err := k.key(id, func(d *task.Dep) (digest.Digest, bool) { return d.Contribution(ends), true })
+	return key, err
+}
+
+// Preimage is what the last key was hashed from, valid until the next.
+func (k *Keyer) Preimage() []byte { return k.enc.Encoding() }
+
+// Files are the files that the last key holds, valid until the next.
+func (k *Keyer) Files() []task.FileInput { return k.read }
+
+// key is Key with what dependencies contribute told by a function; known is false if it does not know one.
+// Missing files are found even then.
+func (k *Keyer) key(id task.ID, contribution func(*task.Dep) (digest.Digest, bool)) (key task.Key, known bool, err error) {
+	t := &k.graph.Tasks[id]
+	if err := k.readFiles(id, t); err != nil {
+		return key, false, err
+	}
+	k.inputs = k.inputs[:0]
+	for i := range t.Deps {
+		d := &t.Deps[i]
+		if d.Use == task.UseOrder {
+			continue
+		}
+		c, ok := contribution(d)
+		if !ok {
+			return key, false, nil
+		}
+		k.inputs = append(k.inputs, task.InputDigest{Role: d.Role, Digest: c})
+	}
+	return task.EncodeKey(&k.enc, t.Spec, k.graph.Salt, k.read, k.inputs), true, nil
+}
+
+// readFiles fills k.read with t's input files but those that a dependency makes: they enter the key by that dependency.
+func (k *Keyer) readFiles(id task.ID, t *task.Task) error {
+	k.read = k.read[:0]
+	if len(t.Inputs) == 0 {
+		return nil
+	}
+	k.made = k.made[:0]
+	for i := range t.Deps {
+		d := &t.Deps[i]
+		if d.Use == task.UseOutput && d.Output != "" && k.graph.Tasks[d.On].Spec.Kind().Files {
+			k.made = append(k.made, d.Output)
+		}
+	}
+	sort.Strings(k.made)
+	var missing MissingInputs
+	for _, path := range t.Inputs {
+		if _, made := slices.BinarySearch(k.made, path); made {
+			continue
+		}
+		in, ok, err := k.files.Input(path)
+		if err != nil {
+			return fmt.Errorf("plan: read input %s: %w", path, err)
+		}
+		if !ok {
+			missing = append(missing, &MissingInput{Task: id, Path: path})
+			continue
+		}
+		in.Path = path
+		k.read = append(k.read, in)
+	}
+	if missing != nil {
+		return missing
+	}
+	return nil
+}

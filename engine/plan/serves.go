@@ -1,0 +1,54 @@
+package plan
+
+import (
+	"time"
+
+	"pbuild/engine/task"
+)
+
+// Serves says whether a record under a task's key may stand for a run of it. restore lists the outputs to be brought back from the store first;
+// reasons says why the record does not serve, or what is restored.
+func (p *Plan) Serves(id task.ID, r *task.Record) (restore []int, reasons []Reason, ok bool) {
+	t, in := &p.Graph.Tasks[id], p.Inputs
+	switch {
+	case r == nil || !r.Keepable():
+		return nil, nil, false
+	case t.NoCache:
+		return nil, []Reason{{Code: UpstreamUnknown, Detail: "precondition"}}, false
+	case in.Replace[id]:
+		return nil, []Reason{{Code: Replaced}}, false
+	case t.MaxAge > 0 && in.Now-r.Started-int64(r.Elapsed) > int64(t.MaxAge):
+		age := time.Duration(in.Now - r.Started - int64(r.Elapsed))
+		return nil, []Reason{{Code: Expired, Detail: "max_age", Old: age.String(), New: t.MaxAge.String()}}, false
+	case in.MinIsolation != nil && r.Isolation != "" && !in.MinIsolation(r.Isolation): // pure kinds have none
+		return nil, []Reason{{Code: Isolation, Detail: r.Isolation}}, false
+	}
+	if !t.Spec.Kind().Files || r.Status != task.OK {
+		return nil, nil, true
+	}
+	return p.outputs(t, r)
+}
+
+// outputs compares the files that r says were made with those on the disk.
+func (p *Plan) outputs(t *task.Task, r *task.Record) (restore []int, reasons []Reason, ok bool) {
+	var lost []Reason
+	for i, path := range t.Outputs {
+		made, recorded := r.Find(path)
+		if recorded {
+			have, ok, err := p.Inputs.Files.Input(path)
+			if err == nil && ok && have.Digest == made.Digest && have.Mode == made.Mode {
+				continue
+			}
+		}
+		if recorded && p.Inputs.Stored != nil && p.Inputs.Stored(made) {
+			restore = append(restore, i)
+			reasons = append(reasons, Reason{Code: Restore, Detail: path})
+		} else {
+			lost = append(lost, Reason{Code: OutputMissing, Detail: path})
+		}
+	}
+	if lost != nil {
+		return nil, lost, false
+	}
+	return restore, reasons, true
+}
