@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"testing"
 	"time"
 
 	"pbuild/engine/digest"
@@ -124,9 +123,16 @@ func (d disk) put(path, content string) {
 	d[path] = task.FileInput{Path: path, Mode: 0o644, Digest: digest.Of([]byte(content))}
 }
 
+// reporter is what a test and a property have in common.
+type reporter interface {
+	Helper()
+	Fatal(...any)
+	Errorf(string, ...any)
+}
+
 // world is a graph with a journal and a disk, to be planned and applied.
 type world struct {
-	t       testing.TB
+	t       reporter
 	g       task.Graph
 	j       *journal
 	disk    disk
@@ -139,7 +145,7 @@ type world struct {
 	applies int
 }
 
-func newWorld(t testing.TB) *world { return &world{t: t, j: newJournal(), disk: disk{}} }
+func newWorld(t reporter) *world { return &world{t: t, j: newJournal(), disk: disk{}} }
 
 // add adds a task under the address task.NAME.
 func (w *world) add(s *spec, deps ...task.Dep) task.ID {
