@@ -236,7 +236,7 @@ func (l *loop) changed(files []task.FileInput) string {
 // commit keeps what a task ended with, if that is a fact.
 func (l *loop) commit(a sched.Action) {
 	t := &l.p.Graph.Tasks[a.Task]
-	if a.Record == nil || !a.Record.Keepable() || t.NoCache || !l.flights[a.Task].fact {
+	if a.Record == nil || !a.Record.Keepable() || t.NoCache {
 		l.step(sched.Event{Type: sched.Committed, Task: a.Task, Rejected: l.rejected(a.Task, a.Record)})
 		return
 	}

@@ -130,6 +130,7 @@ func TestIncrementalEqualsClean(t *testing.T) {
 				}
 			}
 			edit(t, b, d)
+			forget(t, j)
 		}
 	})
 }
@@ -144,6 +145,14 @@ func edit(t *rapid.T, b *blueprint, d disk) {
 	}
 }
 
+// forget drops a record now and then, as a collection may: what it was of runs again, below it records may still stand.
+func forget(t *rapid.T, j *journal) {
+	keys := slices.SortedFunc(maps.Keys(j.byKey), func(a, b task.Key) int { return strings.Compare(a.String(), b.String()) })
+	if len(keys) > 0 && rapid.Bool().Draw(t, "forget") {
+		delete(j.byKey, rapid.SampledFrom(keys).Draw(t, "key"))
+	}
+}
+
 // held demands that a plan foretold what its apply did.
 func held(t *rapid.T, p *plan.Plan, w *world, s *Summary) {
 	for id := range p.Items {
@@ -154,10 +163,8 @@ func held(t *rapid.T, p *plan.Plan, w *world, s *Summary) {
 			t.Fatalf("task %d was planned %s, and ran", id, it.Decision)
 		case it.Decision == plan.Reuse && end.Status != "" && end.Record != nil && end.Record.Key != it.Key:
 			t.Fatalf("task %d ended with another record than planned", id)
-		case it.Decision == plan.Unneeded && it.Root == task.None && end.Status != "":
+		case it.Decision == plan.Unneeded && end.Record != nil: // it may be skipped, where something upstream failed
 			t.Fatalf("task %d was planned unneeded, and ended %q", id, end.Status)
-		case it.Decision == plan.Unneeded && it.Root != task.None && (end.Record != nil || end.Status == task.OK):
-			t.Fatalf("task %d was planned skipped, and ended %q", id, end.Status)
 		case it.Known && end.Record != nil && end.Record.Key != it.Key:
 			t.Fatalf("the key of task %d was known, and is another", id)
 		case it.Decision <= plan.Maybe && len(p.Reasons(task.ID(id))) == 0:
