@@ -1,2 +1,0 @@
-// Package store keeps what the engine remembers: journal, blobs, snapshot, stat cache, lock.
-package store

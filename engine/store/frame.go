@@ -1,0 +1,120 @@
+package store
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+)
+
+// A segment is a header and frames:
+//
+//	header   8 "pbuild", kind, version   8 mark   4 CRC32C of these   4 zero
+//	frame    8 mark   4 length   4 CRC32C of length and payload   payload
+//
+// The mark is random and the segment's own. It stands before every frame, so that reading can go on after a damaged stretch
+// without taking for a frame what a log or a patch inside a frame only imitates: who wrote that could not know the mark.
+const (
+	headerSize = 24
+	frameSize  = 16
+	maxPayload = 1 << 28
+)
+
+const formatVersion = 1
+
+type mark [8]byte
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func newMark() (m mark) {
+	rand.Read(m[:])
+	return m
+}
+
+func appendHeader(dst []byte, kind byte, m mark) []byte {
+	start := len(dst)
+	dst = append(dst, 'p', 'b', 'u', 'i', 'l', 'd', kind, formatVersion)
+	dst = append(dst, m[:]...)
+	dst = binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
+	return append(dst, 0, 0, 0, 0)
+}
+
+var (
+	errHeader  = errors.New("the header is damaged")
+	errVersion = errors.New("a newer pbuild wrote it")
+)
+
+// parseHeader returns a segment's mark. first is what follows the header: a damaged header is mended by the first frame, which
+// repeats the mark.
+func parseHeader(kind byte, header, first []byte) (mark, error) {
+	m := mark(header[8:16])
+	if crc32.Checksum(header[:16], castagnoli) == binary.LittleEndian.Uint32(header[16:]) {
+		if [7]byte(header[:7]) != [7]byte{'p', 'b', 'u', 'i', 'l', 'd', kind} {
+			return m, errHeader
+		}
+		if header[7] != formatVersion {
+			return m, errVersion
+		}
+		return m, nil
+	}
+	if len(first) >= frameSize {
+		m = mark(first)
+		if _, _, ok := cutFrame(first, m); ok {
+			return m, nil
+		}
+	}
+	return m, errHeader
+}
+
+func appendFrame(dst []byte, m mark, payload []byte) []byte {
+	dst = append(dst, m[:]...)
+	at := len(dst)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(payload)))
+	sum := crc32.Update(crc32.Checksum(dst[at:], castagnoli), castagnoli, payload)
+	dst = binary.LittleEndian.AppendUint32(dst, sum)
+	return append(dst, payload...)
+}
+
+// cutFrame returns the payload of the whole, sound frame that b begins with, and the frame's size.
+func cutFrame(b []byte, m mark) (payload []byte, size int, ok bool) {
+	n, ok := frameLength(b, m)
+	if !ok || n > len(b)-frameSize {
+		return nil, 0, false
+	}
+	payload = b[frameSize : frameSize+n : frameSize+n]
+	sum := crc32.Update(crc32.Checksum(b[8:12], castagnoli), castagnoli, payload)
+	return payload, frameSize + n, sum == binary.LittleEndian.Uint32(b[12:])
+}
+
+// frameLength is the length of the payload that the frame at the beginning of b claims to have.
+func frameLength(b []byte, m mark) (int, bool) {
+	if len(b) < frameSize || mark(b) != m {
+		return 0, false
+	}
+	n := binary.LittleEndian.Uint32(b[8:])
+	return int(n), n <= maxPayload
+}
+
+// scan calls frame for every sound frame in b and gap for every damaged stretch that a sound frame follows. It returns the end of the last
+// sound frame: what comes after that is a torn tail, of which nothing is known to have been whole.
+func scan(b []byte, m mark, frame func(off int, payload []byte), gap func(from, to int)) (end int) {
+	for pos := 0; pos < len(b); {
+		payload, size, ok := cutFrame(b[pos:], m)
+		if !ok {
+			i := bytes.Index(b[pos+1:], m[:])
+			if i < 0 {
+				break
+			}
+			pos += 1 + i
+			continue
+		}
+		if pos > end {
+			gap(end, pos)
+		}
+		frame(pos, payload)
+		pos += size
+		end = pos
+	}
+	return end
+}

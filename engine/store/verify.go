@@ -1,0 +1,163 @@
+package store
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"pbuild/engine/digest"
+	"pbuild/engine/task"
+)
+
+// Verify reads everything again and says what is damaged. On a writer it also drops the damaged blobs, so that they count as
+// missing and the next run makes them again.
+func (s *Store) Verify() ([]Damage, error) {
+	s.blobs.load()
+	var found []Damage
+	s.verifyJournal(&found)
+	s.verifyPacks(&found)
+	err := s.blobs.eachLarge(func(path string, d digest.Digest, _ fs.FileInfo) error {
+		r, err := s.blobs.openLarge(d)
+		if err == nil {
+			_, err = io.Copy(io.Discard, r)
+			r.Close()
+		}
+		if err == nil {
+			return nil
+		}
+		var bad *BlobError
+		if !errors.As(err, &bad) {
+			return err
+		}
+		found = append(found, Damage{File: path, Records: 1, Object: "blob " + d.String(), Reason: bad.Reason})
+		if s.lock == nil {
+			return nil
+		}
+		return s.disk.remove(path)
+	})
+	return found, err
+}
+
+func (s *Store) verifyJournal(found *[]Damage) {
+	s.journal.verify(found, func(payload []byte) (string, error) {
+		r, err := decodeRecord(payload)
+		if err != nil {
+			return "", err
+		}
+		if len(r.Preimage) > 0 && task.Key(digest.Of(r.Preimage)) != r.Key {
+			return "record " + r.Key.Short() + " of " + r.Address, errors.New("its key is not the hash of what it says went into it")
+		}
+		return "", nil
+	})
+}
+
+func (s *Store) verifyPacks(found *[]Damage) {
+	damaged := s.packs.verify(found, func(payload []byte) (string, error) {
+		content, err := decodeBlob(&s.blobs.codec, payload)
+		key, _, _ := describeBlob(payload)
+		if err == nil && digest.Of(content) != key {
+			err = errors.New("its content has another digest")
+		}
+		return "blob " + digest.Digest(key).String(), err
+	})
+	if s.lock == nil || len(damaged) == 0 {
+		return
+	}
+	for _, g := range damaged {
+		os.Remove(s.packs.indexPath(g)) // what a scan finds is whole
+	}
+	s.packs.mu.Lock()
+	defer s.packs.mu.Unlock()
+	for _, g := range s.packs.files {
+		if g.f != nil {
+			g.f.Close()
+		}
+	}
+	s.packs.reload(os.O_RDWR)
+}
+
+// verify scans every segment from its start, whatever its index says, and calls sound with every payload. It returns the segments in which
+// anything is wrong.
+func (s *segments) verify(found *[]Damage, sound func(payload []byte) (object string, err error)) (damaged []*segment) {
+	s.load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, g := range s.files {
+		before := len(*found)
+		if g.sealed || g.f == nil {
+			*found = append(*found, Damage{File: g.path, Records: 1, Reason: errHeader.Error()})
+			continue
+		}
+		if g.size < headerSize {
+			continue
+		}
+		b := make([]byte, g.size-headerSize)
+		if _, err := g.f.ReadAt(b, headerSize); err != nil {
+			*found = append(*found, Damage{File: g.path, Records: 1, Reason: err.Error()})
+			continue
+		}
+		end := scan(b, g.mark, func(off int, payload []byte) {
+			if object, err := sound(payload); err != nil {
+				*found = append(*found, Damage{File: g.path, Offset: headerSize + int64(off), Bytes: int64(frameSize + len(payload)), Records: 1, Object: object, Reason: err.Error()})
+			}
+		}, func(from, to int) {
+			*found = append(*found, Damage{File: g.path, Offset: headerSize + int64(from), Bytes: int64(to - from), Records: 1, Reason: errDamaged.Error()})
+		})
+		if end < len(b) { // an index or an append has vouched for more
+			*found = append(*found, Damage{File: g.path, Offset: headerSize + int64(end), Bytes: int64(len(b) - end), Records: 1, Reason: errDamaged.Error()})
+		}
+		if len(*found) > before {
+			damaged = append(damaged, g)
+		}
+	}
+	return damaged
+}
+
+// Stats counts what a store holds. Bytes are those on disk.
+type Stats struct {
+	Records, Keys, JournalFiles, JournalBytes int64
+	SmallBlobs, Packs, PackBytes              int64
+	LargeBlobs, LargeBytes                    int64
+	Runs, RunBytes                            int64
+	SnapshotBytes                             int64
+}
+
+// Stats looks at names and sizes, and reads no content.
+func (s *Store) Stats() (Stats, error) {
+	s.blobs.load()
+	var st Stats
+	st.Records, st.Keys, st.JournalFiles, st.JournalBytes = s.journal.stats()
+	_, st.SmallBlobs, st.Packs, st.PackBytes = s.packs.stats()
+	st.SnapshotBytes = SnapshotSize(s.dir)
+	err := s.blobs.eachLarge(func(_ string, _ digest.Digest, info fs.FileInfo) error {
+		st.LargeBlobs++
+		st.LargeBytes += info.Size()
+		return nil
+	})
+	if err != nil {
+		return st, err
+	}
+	runs, err := s.Runs()
+	for _, id := range runs {
+		st.Runs++
+		if info, err := os.Stat(filepath.Join(s.dir, "runs", id, eventsFile)); err == nil {
+			st.RunBytes += info.Size()
+		}
+	}
+	return st, err
+}
+
+func (s *segments) stats() (places, keys, files, bytes int64) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	distinct := make(map[[32]byte]struct{}, len(s.places))
+	for i := range s.places {
+		distinct[s.places[i].key] = struct{}{}
+	}
+	for _, g := range s.files {
+		bytes += g.size
+	}
+	return int64(len(s.places)), int64(len(distinct)), int64(len(s.files)), bytes + int64(len(s.pending))
+}
