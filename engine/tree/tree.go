@@ -1,18 +1,43 @@
 // Package tree keeps source trees and patched trees in a bare git repository, so that a tree is named by its content, patches apply without a working tree, and
 // checkouts have no history. Every id that the package returns is a git object id as a digest.Digest.
+//
+// It promises that a tree which Has calls whole is whole, whatever was killed; that content is never converted, whatever attributes a tree declares and
+// whatever the user's git is told; and that no path in a tree is absolute, leaves the tree, enters .git or passes a link. It knows nothing of tasks or benchmarks.
+//
+// Not represented: empty directories, modes other than 0644, 0755 and link, submodule entries.
 package tree
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
 
 	"pbuild/engine/digest"
 )
 
-// A Repo is trees.git. Its methods may be called from many goroutines and processes at once.
-type Repo struct{ dir string }
+// A Repo is trees.git. Its methods, but for Close, may be called from many goroutines and processes at once.
+type Repo struct {
+	dir string // absolute
+	tmp string // this Repo's own scratch directory, below dir
 
-// Open opens the repository in dir, and makes it if it is not there.
-func Open(ctx context.Context, dir string) (*Repo, error) { panic("pbuild bug: not written") }
+	objects *pool // cat-file --batch
+	infos   *pool // cat-file --batch-check
+	indexes indexCache
+	dirs    dirCache
+	made    madeTrees
+	refs    packedRefs
+
+	packs struct {
+		sync.Mutex
+		fresh int // packs made since they were last indexed together
+	}
+	limit int64 // bytes that an archive may unpack to
+}
 
 // An Entry is one file of a tree.
 type Entry struct {
@@ -29,105 +54,134 @@ type Edit struct {
 	Content []byte
 }
 
+// Modes of entries. A submodule stands in no tree that the package returns.
+const (
+	modeFile       = 0o644
+	modeExecutable = 0o755
+	modeLink       = 0o120000
+	modeSubmodule  = 0o160000
+)
+
 // A Rejection says why a patch does not apply: git's own words, one for each hunk or file.
 type Rejection struct{ Reasons []string }
 
-func (r *Rejection) Error() string { panic("pbuild bug: not written") }
-
-// Entries lists a tree, sorted by path.
-func (r *Repo) Entries(ctx context.Context, tree digest.Digest) ([]Entry, error) {
-	panic("pbuild bug: not written")
-}
-
-// Diff lists the paths that differ between two trees, sorted, each as it is in b (Mode 0: it is not there). No rename detection.
-func (r *Repo) Diff(ctx context.Context, a, b digest.Digest) ([]Entry, error) {
-	panic("pbuild bug: not written")
-}
-
-// Read returns the content of a blob; ReadFile that of a path, with ok false if the tree has none.
-func (r *Repo) Read(ctx context.Context, blob digest.Digest) ([]byte, error) {
-	panic("pbuild bug: not written")
-}
-func (r *Repo) ReadFile(ctx context.Context, tree digest.Digest, path string) (content []byte, ok bool, err error) {
-	panic("pbuild bug: not written")
-}
-
-// Edit returns base with edits applied. A path that is empty, absolute, leaves the tree, enters .git or passes a link is refused.
-func (r *Repo) Edit(ctx context.Context, base digest.Digest, edits []Edit) (digest.Digest, error) {
-	panic("pbuild bug: not written")
-}
-
-// Patch returns the difference from a to b, over only the paths that keep accepts (nil: all), as `git diff --binary --full-index` writes it, renames not detected.
-func (r *Repo) Patch(ctx context.Context, a, b digest.Digest, keep func(path string) bool) ([]byte, error) {
-	panic("pbuild bug: not written")
-}
-
-// Apply applies a patch strictly, as `git apply --cached`: offsets yes, fuzz no. A patch that does not apply is a *Rejection.
-func (r *Repo) Apply(ctx context.Context, base digest.Digest, patch []byte) (digest.Digest, error) {
-	panic("pbuild bug: not written")
-}
-
-// Paths lists the paths that a patch touches, sorted: both names of a rename.
-func (r *Repo) Paths(ctx context.Context, patch []byte) ([]string, error) {
-	panic("pbuild bug: not written")
-}
-
-// Import makes a tree of the files below dir that keep accepts (nil: all; .git never). Empty directories are dropped; modes become 0644, 0755 or link.
-func (r *Repo) Import(ctx context.Context, dir string, keep func(path string, isDir bool) bool) (digest.Digest, error) {
-	panic("pbuild bug: not written")
-}
-
-// Checkout writes a tree's files below dir, which must be empty or absent, with the current time.
-func (r *Repo) Checkout(ctx context.Context, tree digest.Digest, dir string) error {
-	panic("pbuild bug: not written")
-}
-
-// Has says whether a tree is there, whole.
-func (r *Repo) Has(ctx context.Context, tree digest.Digest) bool { panic("pbuild bug: not written") }
-
-// Keep gives each tree a ref, so that no collection takes it; Drop takes the refs of all trees but those that live says away, and prunes.
-func (r *Repo) Keep(ctx context.Context, trees ...digest.Digest) error {
-	panic("pbuild bug: not written")
-}
-func (r *Repo) Drop(ctx context.Context, live func(digest.Digest) bool) error {
-	panic("pbuild bug: not written")
-}
-
-// A Git is where a commit comes from.
-type Git struct {
-	URL        string
-	Commit     string // 40 hexadecimal digits
-	Subdir     string
-	Submodules bool
-}
-
-// FetchGit brings the tree of a commit: shallow by commit where the server allows it, else the branches and tags.
-func (r *Repo) FetchGit(ctx context.Context, g Git) (digest.Digest, error) {
-	panic("pbuild bug: not written")
-}
-
-// A GoMod is a module version; Sum ("h1:...") is verified if it is not empty.
-type GoMod struct{ Path, Version, Sum string }
-
-// FetchGoMod brings a module's zip through `go mod download -json`, and returns its tree and the sum that was seen. A zip without go.mod gets the one that the proxy gives with it.
-func (r *Repo) FetchGoMod(ctx context.Context, m GoMod) (tree digest.Digest, sum string, err error) {
-	panic("pbuild bug: not written")
-}
-
-// An Archive is a tar or zip, plain or compressed with gzip, bzip2, xz or zstd.
-type Archive struct {
-	URL    string // one of URL and Path
-	Path   string
-	SHA256 string
-	Strip  int
-}
-
-// FetchArchive brings an archive's tree. An entry that would leave the tree, and a checksum that differs, are *Bad.
-func (r *Repo) FetchArchive(ctx context.Context, a Archive) (digest.Digest, error) {
-	panic("pbuild bug: not written")
-}
+func (r *Rejection) Error() string { return strings.Join(r.Reasons, "; ") }
 
 // A Bad is an error that trying again cannot mend: wrong content, not a failed download.
 type Bad struct{ Reason string }
 
 func (e *Bad) Error() string { return e.Reason }
+
+func badf(format string, args ...any) error { return &Bad{fmt.Sprintf(format, args...)} }
+
+// Where pbuild's own files are inside the repository. git ignores names that it does not know.
+const (
+	ownDir  = "pbuild"
+	ownHome = "pbuild/home"
+	ownTemp = "pbuild/tmp"
+)
+
+// Open opens the repository in dir, and makes it if it is not there. Close ends the git processes that it keeps.
+func Open(ctx context.Context, dir string) (*Repo, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("tree: open %s: %w", dir, err)
+	}
+	if err := ensure(dir); err != nil {
+		return nil, fmt.Errorf("tree: open %s: %w", dir, err)
+	}
+	r := &Repo{dir: dir, limit: archiveLimit}
+	if r.tmp, err = os.MkdirTemp(filepath.Join(dir, ownTemp), "repo-"); err != nil {
+		return nil, fmt.Errorf("tree: open %s: %w", dir, err)
+	}
+	r.objects = newPool(r, "cat-file", "--batch")
+	r.infos = newPool(r, "cat-file", "--batch-check")
+	if _, err := r.run(ctx, call{}, "rev-parse", "--git-dir"); err != nil {
+		os.RemoveAll(r.tmp)
+		return nil, fmt.Errorf("tree: open %s: %w", dir, err)
+	}
+	return r, nil
+}
+
+// Close ends the processes of the Repo and removes its scratch files. The Repo is of no use afterwards.
+func (r *Repo) Close() error {
+	r.objects.close()
+	r.infos.close()
+	return os.RemoveAll(r.tmp)
+}
+
+// ensure makes a repository aside and renames it, so that two processes that make the same one cannot see half of it.
+func ensure(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, "HEAD")); err == nil {
+		return write(dir)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	aside, err := os.MkdirTemp(filepath.Dir(dir), ".trees-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(aside)
+	if err := write(aside); err != nil {
+		return err
+	}
+	if err := os.Chmod(aside, 0o755); err != nil {
+		return err
+	}
+	if err := os.Rename(aside, dir); err != nil {
+		if _, there := os.Stat(filepath.Join(dir, "HEAD")); there != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write makes the files of a repository that are not there as they should be. It does what `git init` does, with no template and nothing of the user's.
+func write(dir string) error {
+	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "info", ownHome, ownTemp} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+			return err
+		}
+	}
+	for _, f := range []struct{ name, content string }{
+		{"config", repoConfig},
+		{"info/attributes", attributes},
+		{ownHome + "/.gitconfig", homeConfig},
+		{"HEAD", "ref: refs/heads/none\n"}, // last: it says that the rest is there
+	} {
+		name := filepath.Join(dir, f.name)
+		if have, err := os.ReadFile(name); err == nil && string(have) == f.content {
+			continue
+		}
+		if err := replace(name, []byte(f.content), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replace writes a file aside and renames it.
+func replace(name string, content []byte, mode fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(name), "tmp_")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Chmod(mode)
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	return err
+}
+
+// scratch makes a fresh directory; the caller removes it.
+func (r *Repo) scratch() (string, error) { return os.MkdirTemp(r.tmp, "") }

@@ -1,0 +1,184 @@
+package exec
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"pbuild/bench/kind"
+	"pbuild/engine/digest"
+	"pbuild/engine/task"
+	"pbuild/engine/tree"
+)
+
+// Compose lays the hidden tests over a candidate, and makes every protected path what it is in base_test.
+//
+// With a further role "base" (a Tree) it can tell a test file that the candidate changed from one that it left alone, and flags the first too.
+func Compose(repo *tree.Repo, blobs task.Blobs) task.Executor {
+	return task.ExecutorFunc(func(ctx context.Context, a *task.Attempt) (task.Outcome, error) {
+		c := &composer{repo: repo, tests: map[string]bool{}, golds: map[string]bool{}}
+		if err := c.read(ctx, blobs, a); err != nil {
+			return task.Outcome{}, err
+		}
+		patterns := a.Task.Spec.(*kind.ComposeSpec).Protect
+		if err := c.protect(patterns); err != nil {
+			return task.Outcome{Status: task.Failed, Reason: "protect: " + err.Error()}, nil
+		}
+		edits, did := c.compose()
+		id, err := repo.Edit(ctx, a.Input("candidate").Digest, edits)
+		if err != nil {
+			return task.Outcome{}, err
+		}
+		out := task.Outcome{Status: task.OK, Outputs: []task.Output{{Role: kind.Tree, Digest: id}}}
+		if c.touched() {
+			out.Flags = []string{"reset_protected"}
+		}
+		out.Evidence, err = json.Marshal(did)
+		return out, err
+	})
+}
+
+// composed is the evidence of a compose: paths made what they are in base_test, and protected paths that were not, for gold changes them.
+type composed struct {
+	Reset  []string `json:"reset"`
+	Exempt []string `json:"exempt"`
+}
+
+type composer struct {
+	repo                *tree.Repo
+	candidate, baseTest map[string]tree.Entry
+	base                map[string]tree.Entry // nil where it is not known
+	tests, golds        map[string]bool
+	globs               globs
+}
+
+func (c *composer) read(ctx context.Context, blobs task.Blobs, a *task.Attempt) (err error) {
+	list := func(id digest.Digest) map[string]tree.Entry {
+		m := map[string]tree.Entry{}
+		var entries []tree.Entry
+		if err == nil {
+			entries, err = c.repo.Entries(ctx, id)
+		}
+		for _, e := range entries {
+			m[e.Path] = e
+		}
+		return m
+	}
+	c.candidate, c.baseTest = list(a.Input("candidate").Digest), list(a.Input(kind.BaseTestTree).Digest)
+	if base := a.Input("base"); base != nil {
+		c.base = list(base.Digest)
+	}
+	if err != nil {
+		return err
+	}
+	var tests []string
+	if err := readJSON(blobs, a.Input(kind.TestPaths).Digest, &tests); err != nil {
+		return err
+	}
+	var gold goldPaths
+	if err := readJSON(blobs, a.Input(kind.GoldPaths).Digest, &gold); err != nil {
+		return err
+	}
+	for _, p := range tests {
+		c.tests[p] = true
+	}
+	for _, p := range gold.All {
+		c.golds[p] = true
+	}
+	return nil
+}
+
+func readJSON(blobs task.Blobs, d digest.Digest, into any) error {
+	b, err := blobs.Get(d)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, into)
+}
+
+// protect takes the globs that count: one with "~" before it only where base_test has no path that matches.
+func (c *composer) protect(patterns []string) error {
+	for _, p := range patterns {
+		bare, conditional := strings.CutPrefix(p, "~")
+		g, err := newGlobs([]string{bare})
+		if err != nil {
+			return err
+		}
+		present := func() bool {
+			for have := range c.baseTest {
+				if g.match(have) {
+					return true
+				}
+			}
+			return false
+		}
+		if !conditional || !present() {
+			c.globs = append(c.globs, bare)
+		}
+	}
+	return nil
+}
+
+func (c *composer) protected(p string) bool { return c.tests[p] || c.globs.match(p) }
+
+// exempt says that gold itself changes the path, so that a candidate may.
+func (c *composer) exempt(p string) bool { return c.golds[p] && !c.tests[p] }
+
+// compose says what to change in the candidate.
+func (c *composer) compose() ([]tree.Edit, composed) {
+	did := composed{Reset: []string{}, Exempt: []string{}}
+	var edits []tree.Edit
+	reset := map[string]bool{}
+	change := func(p string, to tree.Entry) {
+		if !reset[p] {
+			reset[p] = true
+			edits = append(edits, tree.Edit{Path: p, Mode: to.Mode, Blob: to.Blob})
+		}
+	}
+	for _, p := range c.paths() {
+		switch {
+		case !c.protected(p):
+		case c.exempt(p):
+			did.Exempt = append(did.Exempt, p)
+		case c.candidate[p] != c.baseTest[p]:
+			if c.baseTest[p].Mode != 0 {
+				// A file or link that the candidate put in the place of a directory above goes.
+				for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
+					if c.candidate[dir].Mode != 0 {
+						change(dir, tree.Entry{})
+					}
+				}
+			}
+			change(p, c.baseTest[p])
+		}
+	}
+	did.Reset = append(did.Reset, slices.Sorted(maps.Keys(reset))...)
+	return edits, did
+}
+
+// paths are those of both trees, sorted.
+func (c *composer) paths() []string {
+	all := slices.AppendSeq(slices.Collect(maps.Keys(c.candidate)), maps.Keys(c.baseTest))
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// touched says whether the candidate had changed a protected path. Outside the test patch base is base_test.
+func (c *composer) touched() bool {
+	before := c.base
+	if before == nil {
+		before = c.baseTest
+	}
+	for _, p := range c.paths() {
+		if c.base == nil && c.tests[p] || c.exempt(p) || !c.protected(p) {
+			continue
+		}
+		if c.candidate[p] != before[p] {
+			return true
+		}
+	}
+	return false
+}

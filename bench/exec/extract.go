@@ -1,0 +1,90 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"pbuild/bench/kind"
+	"pbuild/engine/digest"
+	"pbuild/engine/task"
+	"pbuild/engine/tree"
+)
+
+// Outcomes of an extract.
+const (
+	extractEmpty        = "empty"
+	extractDoesNotApply = "does_not_apply"
+	extractMissing      = "missing"
+)
+
+// cutShort are the ends of a sample that stay the cell's outcome, whatever it left.
+var cutShort = []string{"step_limit", "wall_limit", "cost_limit", "format_error", "agent_crash"}
+
+// Extract makes of what a sample left, a patch or a tree, the candidate's tree and its patch over base, written by pbuild.
+func Extract(repo *tree.Repo, blobs task.Blobs) task.Executor {
+	return task.ExecutorFunc(func(ctx context.Context, a *task.Attempt) (task.Outcome, error) {
+		if o := a.Task.Spec.(*kind.ExtractSpec).Options; len(o) > 0 {
+			return task.Outcome{Status: task.Failed, Reason: fmt.Sprintf("extract has no option %q", o[0])}, nil
+		}
+		sample := a.Input("sample").Record
+		if sample.Outcome.Outcome == extractMissing {
+			return task.Outcome{Status: task.OK, Outcome: extractMissing, Reason: sample.Reason}, nil
+		}
+		base := a.Input("base").Digest
+		candidate, out, err := layCandidate(ctx, repo, blobs, base, sample)
+		if err != nil {
+			return task.Outcome{}, err
+		}
+		if out.Has("applies") {
+			patch, err := repo.Patch(ctx, base, candidate, nil)
+			if err != nil {
+				return task.Outcome{}, err
+			}
+			d, err := blobs.Put(patch)
+			if err != nil {
+				return task.Outcome{}, err
+			}
+			out.Outputs = []task.Output{{Role: kind.Patch, Digest: d, Size: int64(len(patch))}, {Role: kind.Tree, Digest: candidate}}
+		}
+		if slices.Contains(cutShort, sample.Outcome.Outcome) {
+			out.Outcome = sample.Outcome.Outcome
+			if out.Reason == "" {
+				out.Reason = sample.Reason
+			}
+		}
+		return out, nil
+	})
+}
+
+// layCandidate returns the tree that a sample amounts to. Where the outcome has the fact "applies" the tree differs from base.
+func layCandidate(ctx context.Context, repo *tree.Repo, blobs task.Blobs, base digest.Digest, sample *task.Record) (digest.Digest, task.Outcome, error) {
+	out := task.Outcome{Status: task.OK}
+	candidate := base
+	if end, ok := sample.Find(kind.Tree); ok {
+		candidate = end.Digest
+	} else if written, ok := sample.Find(kind.Patch); ok {
+		patch, err := blobs.Get(written.Digest)
+		if err != nil {
+			return candidate, out, err
+		}
+		if !blank(patch) {
+			candidate, err = repo.Apply(ctx, base, patch)
+			var rejected *tree.Rejection
+			if errors.As(err, &rejected) {
+				out.Outcome, out.Reason, out.Facts = extractDoesNotApply, rejected.Error(), []string{"nonempty"}
+				return candidate, out, nil
+			}
+			if err != nil {
+				return candidate, out, err
+			}
+		}
+	}
+	if candidate == base {
+		out.Outcome = extractEmpty
+		return candidate, out, nil
+	}
+	out.Facts = []string{"nonempty", "applies"}
+	return candidate, out, nil
+}

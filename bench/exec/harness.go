@@ -1,0 +1,216 @@
+package exec
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"pbuild/engine/digest"
+	"pbuild/engine/tree"
+
+	"github.com/BurntSushi/toml"
+	"golang.org/x/mod/modfile"
+)
+
+// HarnessEdits compares manifests anywhere in the tree: it returns a line, sorted, for every replace, patch, override, script or plugin that the candidate has and that
+// neither base nor gold has. A manifest that base's tools could read and the candidate's change made unreadable is a line too.
+func HarnessEdits(ctx context.Context, repo *tree.Repo, base, candidate, gold digest.Digest) ([]string, error) {
+	changed, err := repo.Diff(ctx, base, candidate)
+	if err != nil {
+		return nil, err
+	}
+	var lines []string
+	for _, e := range changed {
+		read := manifests[path.Base(e.Path)]
+		if read == nil || e.Mode == 0 {
+			continue
+		}
+		more, err := manifestEdits(ctx, repo, e, base, gold, read)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, more...)
+	}
+	slices.Sort(lines)
+	return lines, nil
+}
+
+// linkMode is a link's: tools follow it, and so would what is compared.
+const linkMode = 0o120000
+
+func manifestEdits(ctx context.Context, repo *tree.Repo, e tree.Entry, base, gold digest.Digest, read manifestReader) ([]string, error) {
+	if e.Mode == linkMode {
+		return []string{e.Path + ": is a link now"}, nil
+	}
+	content, err := repo.Read(ctx, e.Blob)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{}
+	readable := true
+	for _, t := range []digest.Digest{base, gold} {
+		old, ok, err := repo.ReadFile(ctx, t, e.Path)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		steers, err := read(old)
+		readable = readable && err == nil
+		for _, s := range steers {
+			known[s] = true
+		}
+	}
+	steers, err := read(content)
+	if err != nil {
+		if readable {
+			return []string{fmt.Sprintf("%s: cannot be read: %v", e.Path, err)}, nil
+		}
+		return nil, nil
+	}
+	var lines []string
+	for _, s := range steers {
+		if !known[s] {
+			lines = append(lines, e.Path+": "+s)
+		}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(lines))), nil
+}
+
+// A manifestReader lists what of a manifest can steer a test past the code under test, one line each.
+type manifestReader func(content []byte) ([]string, error)
+
+var manifests = map[string]manifestReader{
+	"go.mod":         goMod,
+	"Cargo.toml":     tomlTables(cargoTables),
+	"package.json":   packageJSON,
+	"pyproject.toml": tomlTables(pyprojectTables),
+	"pom.xml":        pomXML,
+}
+
+func goMod(content []byte) ([]string, error) {
+	f, err := modfile.Parse("go.mod", content, nil)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, r := range f.Replace {
+		out = append(out, strings.TrimSpace("replace "+strings.TrimSpace(r.Old.Path+" "+r.Old.Version)+" => "+r.New.Path+" "+r.New.Version))
+	}
+	return out, nil
+}
+
+// Tables by their keys; a star at the end stands for every key that begins so.
+var (
+	cargoTables     = [][]string{{"patch"}, {"replace"}, {"package", "build"}, {"package", "links"}, {"build-dependencies"}, {"target", "*", "build-dependencies"}}
+	pyprojectTables = [][]string{{"tool", "pytest*"}, {"project", "entry-points"}, {"tool", "poetry", "plugins"}, {"tool", "pdm", "scripts"}, {"tool", "hatch", "build", "hooks"}}
+)
+
+func tomlTables(tables [][]string) manifestReader {
+	return func(content []byte) ([]string, error) {
+		var doc map[string]any
+		if err := toml.Unmarshal(content, &doc); err != nil {
+			return nil, err
+		}
+		var out []string
+		for _, keys := range tables {
+			out = append(out, leaves(nil, doc, keys)...)
+		}
+		return out, nil
+	}
+}
+
+// leaves lists the values below keys, each with its full name.
+func leaves(name []string, value any, keys []string) (out []string) {
+	table, ok := value.(map[string]any)
+	if !ok {
+		if len(keys) > 0 {
+			return nil
+		}
+		shown, err := json.Marshal(value)
+		if err != nil { // a number that JSON lacks
+			shown = fmt.Append(nil, value)
+		}
+		return []string{strings.Join(name, ".") + " = " + string(shown)}
+	}
+	for k, v := range table {
+		rest := keys
+		if len(keys) > 0 {
+			prefix, open := strings.CutSuffix(keys[0], "*")
+			if k != keys[0] && !(open && strings.HasPrefix(k, prefix)) {
+				continue
+			}
+			rest = keys[1:]
+		}
+		out = append(out, leaves(append(slices.Clip(name), k), v, rest)...)
+	}
+	return out
+}
+
+func packageJSON(content []byte) ([]string, error) {
+	var doc map[string]any
+	if err := json.Unmarshal(content, &doc); err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, keys := range [][]string{{"scripts"}, {"overrides"}, {"resolutions"}, {"pnpm", "overrides"}} {
+		out = append(out, leaves(nil, doc, keys)...)
+	}
+	return out, nil
+}
+
+// pomXML lists plugins and extensions, each with all that it is told.
+func pomXML(content []byte) ([]string, error) {
+	d := xml.NewDecoder(bytes.NewReader(content))
+	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
+	var out []string
+	for {
+		t, err := d.Token()
+		if err == io.EOF {
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		start, ok := t.(xml.StartElement)
+		if !ok || start.Name.Local != "plugin" && start.Name.Local != "extension" {
+			continue
+		}
+		text, err := flat(d, start.Name.Local)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, text)
+	}
+}
+
+// flat writes an element's content on one line, without comments and white space.
+func flat(d *xml.Decoder, name string) (string, error) {
+	var b strings.Builder
+	b.WriteString(name + ":")
+	for depth := 1; depth > 0; {
+		t, err := d.Token()
+		if err != nil {
+			return "", err
+		}
+		switch t := t.(type) {
+		case xml.StartElement:
+			depth++
+			b.WriteString(" <" + t.Name.Local + ">")
+		case xml.EndElement:
+			depth--
+		case xml.CharData:
+			if text := strings.TrimSpace(string(t)); text != "" {
+				b.WriteString(" " + text)
+			}
+		}
+	}
+	return b.String(), nil
+}

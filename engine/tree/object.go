@@ -1,0 +1,231 @@
+package tree
+
+import (
+	"bytes"
+	"cmp"
+	"compress/zlib"
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+
+	"pbuild/engine/digest"
+)
+
+// An item is one line of a git tree object. Directories have mode modeDir here and nowhere else.
+type item struct {
+	name string
+	mode uint32
+	id   digest.Digest
+}
+
+const modeDir = 0o40000
+
+// modeOf maps git's modes, of which old histories hold more than today's git writes.
+func modeOf(git uint32) uint32 {
+	switch git & 0o170000 {
+	case 0o40000:
+		return modeDir
+	case 0o120000:
+		return modeLink
+	case 0o160000:
+		return modeSubmodule
+	}
+	if git&0o100 != 0 {
+		return modeExecutable
+	}
+	return modeFile
+}
+
+// gitMode is how a tree object spells a mode.
+func gitMode(mode uint32) string {
+	switch mode {
+	case modeDir:
+		return "40000"
+	case modeLink:
+		return "120000"
+	case modeSubmodule:
+		return "160000"
+	case modeExecutable:
+		return "100755"
+	}
+	return "100644"
+}
+
+// parseTree reads a tree object. odd says that git would write the same tree otherwise today.
+func parseTree(b []byte) (items []item, odd bool, err error) {
+	for len(b) > 0 {
+		space, nul := bytes.IndexByte(b, ' '), bytes.IndexByte(b, 0)
+		if space < 0 || nul < space || len(b) < nul+21 {
+			return nil, false, fmt.Errorf("a tree object is cut short")
+		}
+		mode, err := strconv.ParseUint(string(b[:space]), 8, 32)
+		if err != nil {
+			return nil, false, fmt.Errorf("a tree object has mode %q", b[:space])
+		}
+		it := item{name: string(b[space+1 : nul]), mode: modeOf(uint32(mode))}
+		copy(it.id[len(it.id)-sha1.Size:], b[nul+1:])
+		odd = odd || gitMode(it.mode) != string(b[:space])
+		items = append(items, it)
+		b = b[nul+1+sha1.Size:]
+	}
+	return items, odd, nil
+}
+
+// formatTree writes a tree object; git sorts a directory as if its name ended in a slash.
+func formatTree(items []item) []byte {
+	key := func(it item) string {
+		if it.mode == modeDir {
+			return it.name + "/"
+		}
+		return it.name
+	}
+	slices.SortFunc(items, func(a, b item) int { return cmp.Compare(key(a), key(b)) })
+	var b bytes.Buffer
+	for _, it := range items {
+		b.WriteString(gitMode(it.mode) + " " + it.name + "\x00")
+		b.Write(it.id[len(it.id)-sha1.Size:])
+	}
+	return b.Bytes()
+}
+
+// objectID is the id of an object with the given content.
+func objectID(kind string, content []byte) digest.Digest {
+	h := sha1.New()
+	fmt.Fprintf(h, "%s %d\x00", kind, len(content))
+	h.Write(content)
+	return sumID(h.Sum(nil))
+}
+
+func sumID(sum []byte) (d digest.Digest) {
+	copy(d[len(d)-sha1.Size:], sum)
+	return d
+}
+
+// put stores one object as git would, unless it is there. A loose file appears whole, by rename; no process is started for it.
+func (r *Repo) put(ctx context.Context, kind string, content []byte) (digest.Digest, error) {
+	id := objectID(kind, content)
+	missing, err := r.missing(ctx, []digest.Digest{id})
+	if err != nil || missing < 0 {
+		return id, err
+	}
+	hexID := name(id)
+	var packed bytes.Buffer
+	z, _ := zlib.NewWriterLevel(&packed, zlib.BestSpeed)
+	fmt.Fprintf(z, "%s %d\x00", kind, len(content))
+	z.Write(content)
+	z.Close()
+	dir := filepath.Join(r.dir, "objects", hexID[:2])
+	if err := os.Mkdir(dir, 0o755); err != nil && !os.IsExist(err) {
+		return id, err
+	}
+	return id, replace(filepath.Join(dir, hexID[2:]), packed.Bytes(), 0o444)
+}
+
+// missing returns the index of the first object that is not there, or -1.
+func (r *Repo) missing(ctx context.Context, ids []digest.Digest) (int, error) {
+	ask, err := names(ids)
+	if err != nil {
+		return 0, err
+	}
+	first := -1
+	err = r.infos.each(ctx, ask, func(i int, o object) error {
+		if o.kind == "missing" && first < 0 {
+			first = i
+		}
+		return nil
+	})
+	return first, err
+}
+
+// dirCache keeps parsed tree objects, which never change. It is emptied when it is full: candidates of one base come close together.
+type dirCache struct {
+	sync.Mutex
+	m map[digest.Digest][]item
+}
+
+const dirCacheSize = 8192
+
+func (c *dirCache) get(id digest.Digest) ([]item, bool) {
+	c.Lock()
+	defer c.Unlock()
+	items, ok := c.m[id]
+	return items, ok
+}
+
+func (c *dirCache) put(id digest.Digest, items []item) {
+	c.Lock()
+	defer c.Unlock()
+	if c.m == nil || len(c.m) >= dirCacheSize {
+		c.m = make(map[digest.Digest][]item)
+	}
+	c.m[id] = items
+}
+
+func (c *dirCache) clear() {
+	c.Lock()
+	defer c.Unlock()
+	c.m = nil
+}
+
+// items returns the content of each of the given trees, in order. The results are shared: they must not be changed.
+func (r *Repo) items(ctx context.Context, ids []digest.Digest) ([][]item, error) {
+	out := make([][]item, len(ids))
+	var ask []digest.Digest
+	var where []int
+	for i, id := range ids {
+		if have, ok := r.dirs.get(id); ok {
+			out[i] = have
+		} else {
+			ask, where = append(ask, id), append(where, i)
+		}
+	}
+	err := r.readTrees(ctx, ask, func(i int, items []item, _ bool) {
+		out[where[i]] = items
+		r.dirs.put(ask[i], items)
+	})
+	return out, err
+}
+
+// readTrees reads tree objects from the disk.
+func (r *Repo) readTrees(ctx context.Context, ids []digest.Digest, f func(i int, items []item, odd bool)) error {
+	ask, err := names(ids)
+	if err != nil {
+		return err
+	}
+	return r.objects.each(ctx, ask, func(i int, o object) error {
+		if o.kind != "tree" {
+			return fmt.Errorf("object %s is %s, not a tree", ids[i], o.kind)
+		}
+		b, err := io.ReadAll(o.body)
+		if err != nil {
+			return err
+		}
+		items, odd, err := parseTree(b)
+		if err != nil {
+			return fmt.Errorf("%s: %w", ids[i], err)
+		}
+		f(i, items, odd)
+		return nil
+	})
+}
+
+// emptyTree is the id of the tree with nothing in it.
+var emptyTree = objectID("tree", nil)
+
+// parseID reads an id that git printed.
+func parseID(out []byte) (digest.Digest, error) {
+	var d digest.Digest
+	text := bytes.TrimSpace(out)
+	if len(text) != 2*sha1.Size {
+		return d, fmt.Errorf("git printed %q for an object id", out)
+	}
+	_, err := hex.Decode(d[len(d)-sha1.Size:], text)
+	return d, err
+}

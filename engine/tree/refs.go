@@ -1,0 +1,246 @@
+package tree
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"pbuild/engine/digest"
+)
+
+// refPrefix is where trees have their refs, each named by the id that it holds.
+const refPrefix = "refs/pbuild/trees/"
+
+// Has says whether a tree is there, whole. One with a ref is, for Keep makes refs after all that they need and Drop takes them before
+// anything else goes; another is looked through.
+func (r *Repo) Has(ctx context.Context, tree digest.Digest) bool {
+	if _, ok := tree.Git(); !ok {
+		return false
+	}
+	missing, err := r.missing(ctx, []digest.Digest{tree})
+	if err != nil || missing >= 0 {
+		return false
+	}
+	return r.isWhole(ctx, tree)
+}
+
+func (r *Repo) isWhole(ctx context.Context, tree digest.Digest) bool {
+	return r.made.has(tree) || r.kept(tree) || r.whole(ctx, tree)
+}
+
+// whole reads every directory of a tree from the disk and asks for every file.
+func (r *Repo) whole(ctx context.Context, tree digest.Digest) bool {
+	seen := map[digest.Digest]bool{}
+	var files []digest.Digest
+	for level := []digest.Digest{tree}; len(level) > 0; {
+		var next []digest.Digest
+		err := r.readTrees(ctx, level, func(_ int, items []item, _ bool) {
+			for _, it := range items {
+				if seen[it.id] {
+					continue
+				}
+				seen[it.id] = true
+				if it.mode == modeDir {
+					next = append(next, it.id)
+				} else {
+					files = append(files, it.id)
+				}
+			}
+		})
+		if err != nil {
+			return false
+		}
+		level = next
+	}
+	missing, err := r.missing(ctx, files)
+	return err == nil && missing < 0
+}
+
+// Keep makes trees durable and gives each a ref, so that no collection takes it.
+func (r *Repo) Keep(ctx context.Context, trees ...digest.Digest) error {
+	var want strings.Builder
+	for _, t := range trees {
+		if r.kept(t) {
+			continue
+		}
+		id, ok := t.Git()
+		if !ok || !r.isWhole(ctx, t) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return fmt.Errorf("tree: keep %s: it is not there, or not whole", t)
+		}
+		fmt.Fprintf(&want, "update %s%s %s\n", refPrefix, id, id)
+	}
+	if want.Len() == 0 {
+		return nil
+	}
+	err := r.sync()
+	if err == nil {
+		_, err = r.run(ctx, call{stdin: []byte(want.String())}, "update-ref", "--stdin")
+	}
+	if err == nil {
+		err = r.sync()
+	}
+	if err != nil {
+		return fmt.Errorf("tree: keep %d trees: %w", len(trees), err)
+	}
+	return nil
+}
+
+// Drop takes the refs of all trees but those that live says away, and prunes. Trees without a ref go too, so nobody else, in this process or
+// another, may be making trees meanwhile: the caller holds the workspace's lock.
+func (r *Repo) Drop(ctx context.Context, live func(digest.Digest) bool) error {
+	if err := r.drop(ctx, live); err != nil {
+		return fmt.Errorf("tree: drop: %w", err)
+	}
+	return nil
+}
+
+func (r *Repo) drop(ctx context.Context, live func(digest.Digest) bool) error {
+	out, err := r.run(ctx, call{}, "for-each-ref", "--format=%(refname)", refPrefix)
+	if err != nil {
+		return err
+	}
+	var dead strings.Builder
+	for ref := range strings.Lines(string(out)) {
+		ref = strings.TrimSpace(ref)
+		if id, err := digest.OfGit(strings.TrimPrefix(ref, refPrefix)); err != nil || !live(id) {
+			fmt.Fprintf(&dead, "delete %s\n", ref)
+		}
+	}
+	if dead.Len() > 0 {
+		if _, err := r.run(ctx, call{stdin: []byte(dead.String())}, "update-ref", "--stdin"); err != nil {
+			return err
+		}
+	}
+	r.dirs.clear()
+	r.indexes.clear()
+	r.made.clear()
+	if err := r.sweep(); err != nil {
+		return err
+	}
+	for _, args := range [][]string{{"pack-refs", "--all"}, {"repack", "-a", "-d", "-q", "-n"}, {"prune", "--expire=now"}} {
+		if _, err := r.run(ctx, call{}, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweep removes the scratch directories of processes that were killed.
+func (r *Repo) sweep() error {
+	all, err := os.ReadDir(filepath.Dir(r.tmp))
+	if err != nil {
+		return err
+	}
+	for _, d := range all {
+		if d.Name() == filepath.Base(r.tmp) {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(filepath.Dir(r.tmp), d.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *indexCache) clear() {
+	c.Lock()
+	defer c.Unlock()
+	c.slots = nil
+}
+
+// madeTrees are those that this Repo made out of what is whole, so that Keep need not look through them.
+type madeTrees struct {
+	sync.Mutex
+	m map[digest.Digest]bool
+}
+
+const madeTreesSize = 1 << 16
+
+func (s *madeTrees) has(id digest.Digest) bool {
+	s.Lock()
+	defer s.Unlock()
+	return s.m[id]
+}
+
+func (s *madeTrees) add(id digest.Digest) {
+	s.Lock()
+	defer s.Unlock()
+	if s.m == nil || len(s.m) >= madeTreesSize {
+		s.m = make(map[digest.Digest]bool)
+	}
+	s.m[id] = true
+}
+
+func (s *madeTrees) clear() {
+	s.Lock()
+	defer s.Unlock()
+	s.m = nil
+}
+
+// from notes a tree that was made by changing base with content that is there.
+func (r *Repo) from(base, tree digest.Digest) {
+	if base.IsZero() || base == emptyTree || r.made.has(base) || r.kept(base) {
+		r.made.add(tree)
+	}
+}
+
+// packedRefs is what the packed-refs file held when it was last read.
+type packedRefs struct {
+	sync.Mutex
+	stamp fileStamp
+	ids   map[digest.Digest]bool
+}
+
+type fileStamp struct {
+	size int64
+	time time.Time
+}
+
+// kept says whether a tree has a ref. It reads the files that git writes, for a process a question would be too slow.
+func (r *Repo) kept(tree digest.Digest) bool {
+	id, ok := tree.Git()
+	if !ok {
+		return false
+	}
+	if b, err := os.ReadFile(filepath.Join(r.dir, refPrefix, id)); err == nil && string(bytes.TrimSpace(b)) == id {
+		return true
+	}
+	r.refs.Lock()
+	defer r.refs.Unlock()
+	file := filepath.Join(r.dir, "packed-refs")
+	info, err := os.Stat(file)
+	if err != nil {
+		return false
+	}
+	if stamp := (fileStamp{info.Size(), info.ModTime()}); stamp != r.refs.stamp {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return false
+		}
+		r.refs.ids = parsePackedRefs(content)
+		r.refs.stamp = stamp
+	}
+	return r.refs.ids[tree]
+}
+
+func parsePackedRefs(content []byte) map[digest.Digest]bool {
+	ids := make(map[digest.Digest]bool)
+	for line := range strings.Lines(string(content)) {
+		id, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if ref != refPrefix+id {
+			continue
+		}
+		if d, err := digest.OfGit(id); err == nil {
+			ids[d] = true
+		}
+	}
+	return ids
+}
