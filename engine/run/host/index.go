@@ -1,0 +1,228 @@
+package host
+
+import (
+	"bufio"
+	"cmp"
+	"crypto/sha256"
+	"encoding/gob"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"pbuild/engine/digest"
+	"pbuild/engine/run"
+)
+
+// An indexed is one path of a workspace that is not a directory. A file whose size and times are those of an older index has its digest too: the
+// change time cannot be set, so equal times are equal content.
+type indexed struct {
+	Path   string
+	Mode   uint32 // 0644, 0755 or 0120000; 0 for a socket, pipe or device
+	Size   int64
+	Mtime  int64
+	Ctime  int64
+	Digest digest.Digest
+}
+
+// index lists the files below root, sorted by path, with their digests, taking those it can from known.
+func index(root string, known []indexed) ([]indexed, error) {
+	var all []indexed
+	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return nil
+		}
+		fi, err := d.Info()
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, p)
+		if err != nil {
+			return err
+		}
+		all = append(all, indexed{Path: filepath.ToSlash(rel), Mode: treeMode(fi), Size: fi.Size(), Mtime: fi.ModTime().UnixNano(), Ctime: ctime(fi)})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(all, func(a, b indexed) int { return cmp.Compare(a.Path, b.Path) })
+	var todo []int
+	for i, j := 0, 0; i < len(all); i++ {
+		for j < len(known) && known[j].Path < all[i].Path {
+			j++
+		}
+		if j < len(known) && sameStat(&known[j], &all[i]) {
+			all[i].Digest = known[j].Digest
+		} else if all[i].Mode != 0 {
+			todo = append(todo, i)
+		}
+	}
+	return all, hashFiles(root, all, todo)
+}
+
+func sameStat(a, b *indexed) bool {
+	return a.Path == b.Path && a.Mode == b.Mode && a.Size == b.Size && a.Mtime == b.Mtime && a.Ctime == b.Ctime
+}
+
+// treeMode is the mode that a git tree has for the file, 0 if it has none.
+func treeMode(fi fs.FileInfo) uint32 {
+	switch {
+	case fi.Mode()&fs.ModeSymlink != 0:
+		return 0o120000
+	case !fi.Mode().IsRegular():
+		return 0
+	case fi.Mode()&0o100 != 0:
+		return 0o755
+	}
+	return 0o644
+}
+
+// hashFiles fills in the digests of all[todo...], on every processor.
+func hashFiles(root string, all []indexed, todo []int) error {
+	var (
+		wg    sync.WaitGroup
+		mu    sync.Mutex
+		next  int
+		first error
+	)
+	worker := func() {
+		defer wg.Done()
+		buf := make([]byte, 128<<10)
+		for {
+			mu.Lock()
+			at := next
+			next += 16
+			mu.Unlock()
+			if at >= len(todo) {
+				return
+			}
+			for _, i := range todo[at:min(at+16, len(todo))] {
+				d, err := hashFile(filepath.Join(root, all[i].Path), all[i].Mode, buf)
+				if err != nil {
+					mu.Lock()
+					first = cmp.Or(first, err)
+					mu.Unlock()
+				}
+				all[i].Digest = d
+			}
+		}
+	}
+	n := min(runtime.GOMAXPROCS(0), 1+len(todo)/16)
+	wg.Add(n)
+	for range n {
+		go worker()
+	}
+	wg.Wait()
+	return first
+}
+
+func hashFile(path string, mode uint32, buf []byte) (digest.Digest, error) {
+	if mode == 0o120000 {
+		target, err := os.Readlink(path)
+		return digest.Of([]byte(target)), err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return digest.Digest{}, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	for {
+		n, err := f.Read(buf)
+		h.Write(buf[:n])
+		if err == io.EOF {
+			return digest.Digest(h.Sum(nil)), nil
+		}
+		if err != nil {
+			return digest.Digest{}, err
+		}
+	}
+}
+
+// manifest is the digest of sorted path, mode, size and content. Times are not in it.
+func manifest(all []indexed) digest.Digest {
+	var e digest.Encoder
+	for i := range all {
+		e.String("path", all[i].Path)
+		e.Int("mode", int64(all[i].Mode))
+		e.Int("size", all[i].Size)
+		e.Digest("content", all[i].Digest)
+	}
+	return e.Sum()
+}
+
+// changes says what became of before. A path that is no file nor link, whether it is new or took the place of one, is in skipped.
+func changes(root string, before, after []indexed) (out []run.Change, skipped []string, err error) {
+	for i, j := 0, 0; i < len(before) || j < len(after); {
+		switch {
+		case j == len(after) || i < len(before) && before[i].Path < after[j].Path:
+			if before[i].Mode != 0 && !inGit(before[i].Path) {
+				out = append(out, run.Change{Path: before[i].Path})
+			}
+			i++
+			continue
+		case i < len(before) && before[i].Path == after[j].Path:
+			same := before[i].Mode == after[j].Mode && before[i].Digest == after[j].Digest
+			was := before[i].Mode
+			i++
+			if same {
+				j++
+				continue
+			}
+			if after[j].Mode == 0 && was != 0 {
+				out = append(out, run.Change{Path: after[j].Path})
+			}
+		}
+		now := after[j]
+		j++
+		if inGit(now.Path) {
+			continue
+		}
+		if now.Mode == 0 {
+			skipped = append(skipped, now.Path+": neither a file nor a link")
+			continue
+		}
+		content, err := readEntry(filepath.Join(root, now.Path), now.Mode)
+		if err != nil {
+			return nil, nil, err
+		}
+		out = append(out, run.Change{Path: now.Path, Mode: now.Mode, Content: content})
+	}
+	return out, skipped, nil
+}
+
+// inGit says whether path is part of a git repository's own files, which no tree holds.
+func inGit(path string) bool { return slices.Contains(strings.Split(path, "/"), ".git") }
+
+func readEntry(path string, mode uint32) ([]byte, error) {
+	if mode == 0o120000 {
+		target, err := os.Readlink(path)
+		return []byte(target), err
+	}
+	return os.ReadFile(path)
+}
+
+// readIndex and writeIndex keep an index in a file. One that cannot be read is an empty one: the digests are computed again.
+func readIndex(f *os.File) []indexed {
+	var all []indexed
+	if gob.NewDecoder(bufio.NewReader(f)).Decode(&all) != nil {
+		return nil
+	}
+	return all
+}
+
+func writeIndex(f *os.File, all []indexed) error {
+	w := bufio.NewWriter(f)
+	if err := gob.NewEncoder(w).Encode(all); err != nil {
+		return err
+	}
+	return w.Flush()
+}

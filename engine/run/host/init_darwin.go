@@ -1,0 +1,43 @@
+package host
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"pbuild/engine/run"
+)
+
+// enter has nothing to build: macOS has no namespaces.
+func enter(s *spec) (cleanUp func() error, err error) {
+	if s.Isolation > run.IsolationNone {
+		return nil, errors.New("this system has no namespaces")
+	}
+	return forwardCopies(s)
+}
+
+func commandAttr(*spec) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+func preferAsVictim() func() { return func() {} }
+
+// killTree kills the command's process group. A process that left it is not found: that is what isolation none means here.
+func killTree(pid int) {
+	if pid > 0 {
+		syscall.Kill(-pid, syscall.SIGKILL)
+	}
+}
+
+func maxRSS(ru *syscall.Rusage) int64 { return ru.Maxrss }
+
+func ctime(fi fs.FileInfo) int64 { return fi.Sys().(*syscall.Stat_t).Ctimespec.Nano() }
+
+func hardLinks(fi fs.FileInfo) uint64 { return uint64(fi.Sys().(*syscall.Stat_t).Nlink) }
+
+func isWhiteout(fs.FileInfo) bool { return false }
+
+func isOpaque(string) bool { return false }
+
+func setOpaque(string) error { return nil }
+
+func reflink(_, _ *os.File) error { return errors.ErrUnsupported }

@@ -1,0 +1,185 @@
+//go:build unix
+
+package host
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"pbuild/engine/run"
+)
+
+// InPlace runs a command in dir as it is: no sandbox, no state. It dies as a process group; what leaves the group lives on, but does not hold the
+// return up. env holds everything, HOME too; CPU, memory and processes are not limited. It is for `task` blocks, of which there may be ten thousand that each take a
+// millisecond: one goroutine, no timer that is not asked for, and little beside fork and exec.
+func InPlace(ctx context.Context, argv []string, dir string, env []string, limits run.Limits, log func(stream string, data []byte)) (*run.Result, error) {
+	if len(argv) == 0 {
+		return nil, fmt.Errorf("host: no command")
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	program, err := lookPath(argv[0], dir, env)
+	if err != nil {
+		return nil, err
+	}
+	var p inPlace
+	started := time.Now()
+	if err := p.start(program, argv, dir, env); err != nil {
+		return nil, fmt.Errorf("start %s: %w", argv[0], err)
+	}
+	defer p.close()
+	l := newLogger(limits.Output, nil, log)
+	defer context.AfterFunc(ctx, p.kill)()
+	if limits.Wall > 0 {
+		defer time.AfterFunc(limits.Wall, func() {
+			p.timedOut.CompareAndSwap(nil, &wallLimit)
+			p.kill()
+		}).Stop()
+	}
+	if err := p.pump(l, limits.Idle); err != nil {
+		p.kill()
+		p.wait(0)
+		return nil, fmt.Errorf("read the output of %s: %w", argv[0], err)
+	}
+	p.wait(0)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	res := &run.Result{
+		Exit: p.status.ExitStatus(), Elapsed: time.Since(started), CPU: time.Duration(p.usage.Utime.Nano() + p.usage.Stime.Nano()),
+		MaxRSS: maxRSS(&p.usage), Limits: limitsText(describeTimes(&limits), nil),
+	}
+	if p.status.Signaled() {
+		res.Exit = 128 + int(p.status.Signal())
+	}
+	if which := p.timedOut.Load(); which != nil {
+		res.TimedOut = *which
+	}
+	res.Log, res.Truncated = l.finish()
+	return res, nil
+}
+
+var wallLimit, idleLimit = "wall", "idle"
+
+// An inPlace is one process group and its output.
+type inPlace struct {
+	pid      int
+	fds      [2]int // the reading ends of stdout and stderr
+	timedOut atomic.Pointer[string]
+	ended    atomic.Bool // its number may belong to another process
+	status   syscall.WaitStatus
+	usage    syscall.Rusage
+}
+
+func (p *inPlace) start(program string, argv []string, dir string, env []string) error {
+	var ends []int // to be closed here, whatever happens
+	defer func() {
+		for _, fd := range ends {
+			unix.Close(fd)
+		}
+	}()
+	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	ends = append(ends, null)
+	p.fds = [2]int{-1, -1}
+	files := []uintptr{uintptr(null), 0, 0}
+	for i := range p.fds {
+		r, w, err := pipe()
+		if err != nil {
+			p.close()
+			return err
+		}
+		p.fds[i], files[i+1] = r, uintptr(w)
+		ends = append(ends, w)
+	}
+	p.pid, err = syscall.ForkExec(program, argv, &syscall.ProcAttr{Dir: dir, Env: env, Sys: &syscall.SysProcAttr{Setpgid: true}, Files: files})
+	if err != nil {
+		p.close()
+	}
+	return err
+}
+
+func (p *inPlace) close() {
+	for i, fd := range p.fds {
+		if fd >= 0 {
+			unix.Close(fd)
+			p.fds[i] = -1
+		}
+	}
+}
+
+func (p *inPlace) kill() {
+	if !p.ended.Load() {
+		syscall.Kill(-p.pid, syscall.SIGKILL)
+	}
+}
+
+// wait reaps the command; with WNOHANG it says whether there was something to reap. What is left of its group dies.
+func (p *inPlace) wait(flags int) bool {
+	for !p.ended.Load() {
+		got, err := syscall.Wait4(p.pid, &p.status, flags, &p.usage)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err == nil && got == 0 {
+			return false
+		}
+		p.ended.Store(true)
+		syscall.Kill(-p.pid, syscall.SIGKILL)
+	}
+	return true
+}
+
+// look is how often a silent command is looked at: one that ended while a daemon holds its pipes would never be at its end.
+const look = 50 * time.Millisecond
+
+// pump reads the output until its end, or the command's.
+func (p *inPlace) pump(l *logger, idle time.Duration) error {
+	var buf [16 << 10]byte
+	fds := [2]unix.PollFd{{Fd: int32(p.fds[0]), Events: unix.POLLIN}, {Fd: int32(p.fds[1]), Events: unix.POLLIN}}
+	last := time.Now()
+	for fds[0].Fd >= 0 || fds[1].Fd >= 0 {
+		ready, err := unix.Poll(fds[:], int(look.Milliseconds()))
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if ready == 0 {
+			if p.ended.Load() {
+				return nil // nothing is left in the pipes
+			}
+			p.wait(syscall.WNOHANG)
+			if idle > 0 && time.Since(last) > idle && p.timedOut.CompareAndSwap(nil, &idleLimit) {
+				p.kill()
+			}
+			continue
+		}
+		for i := range fds {
+			if fds[i].Fd < 0 || fds[i].Revents == 0 {
+				continue
+			}
+			n, err := unix.Read(int(fds[i].Fd), buf[:])
+			if err == unix.EINTR {
+				continue
+			}
+			if n <= 0 {
+				fds[i].Fd = -1
+				continue
+			}
+			last = time.Now()
+			l.write(byte(i+1), buf[:n])
+		}
+	}
+	return nil
+}

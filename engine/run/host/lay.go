@@ -1,0 +1,274 @@
+package host
+
+import (
+	"cmp"
+	"crypto/sha1"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"pbuild/engine/digest"
+)
+
+// A layer lays a tree over what a state left: nothing runs in the workspace meanwhile, so what it sees by lstat stays true.
+type layer struct {
+	root  string // the workspace
+	home  string
+	stamp time.Time // laid files are at least as new: make and cargo compare times
+	blobs func([]digest.Digest) ([][]byte, error)
+	reset []string
+}
+
+// lay makes the workspace what s wants, in the order that protects a verdict: the tree, the protected paths, the reports, the files.
+func (l *layer) lay(s *spec) error {
+	if err := l.write(s.Lay); err != nil {
+		return fmt.Errorf("lay the tree: %w", err)
+	}
+	if len(s.Reset) > 0 {
+		if err := l.resetPaths(s); err != nil {
+			return fmt.Errorf("reset protected paths: %w", err)
+		}
+	}
+	for _, p := range s.Reports {
+		if throughLink(l.root, p) {
+			continue
+		}
+		if err := removeAll(filepath.Join(l.root, p)); err != nil {
+			return fmt.Errorf("remove the report %s: %w", p, err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
+		root, p := l.root, name
+		if below, ok := strings.CutPrefix(name, "~/"); ok {
+			root, p = l.home, below
+		}
+		if err := l.put(root, p, 0o644, s.Files[name]); err != nil {
+			return fmt.Errorf("lay %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// batch bounds how many blobs are in memory at once.
+const batch = 64
+
+// write writes or removes exactly the given paths.
+func (l *layer) write(entries []entry) error {
+	// Removals come first: a directory may give way to a file, and a file to a directory.
+	var writes []entry
+	for _, e := range entries {
+		if e.Mode != 0 {
+			writes = append(writes, e)
+			continue
+		}
+		if throughLink(l.root, e.Path) {
+			continue
+		}
+		if err := removeAll(filepath.Join(l.root, e.Path)); err != nil {
+			return err
+		}
+		l.prune(e.Path)
+	}
+	for len(writes) > 0 {
+		n := min(batch, len(writes))
+		ids := make([]digest.Digest, n)
+		for i, e := range writes[:n] {
+			ids[i] = e.Blob
+		}
+		contents, err := l.blobs(ids)
+		if err != nil {
+			return err
+		}
+		for i, e := range writes[:n] {
+			if err := l.put(l.root, e.Path, e.Mode, contents[i]); err != nil {
+				return err
+			}
+		}
+		writes = writes[n:]
+	}
+	return nil
+}
+
+// prune removes the directories above path that hold nothing any more: a tree has no empty ones.
+func (l *layer) prune(path string) {
+	for dir := filepath.Dir(path); dir != "."; dir = filepath.Dir(dir) {
+		if os.Remove(filepath.Join(l.root, dir)) != nil {
+			return
+		}
+	}
+}
+
+// put writes one path anew, whatever was there.
+func (l *layer) put(root, path string, mode uint32, content []byte) error {
+	if !filepath.IsLocal(path) {
+		return fmt.Errorf("%q leaves its directory", path)
+	}
+	if err := makeParents(root, path); err != nil {
+		return err
+	}
+	full := filepath.Join(root, path)
+	if err := removeAll(full); err != nil {
+		return err
+	}
+	if mode == 0o120000 {
+		return os.Symlink(string(content), full)
+	}
+	f, err := os.OpenFile(full, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if cerr := f.Chmod(fs.FileMode(mode) & 0o777); err == nil {
+		err = cerr
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	// The kernel stamps files with its last tick, which an object built in that tick would equal.
+	now := time.Now()
+	if now.Before(l.stamp) {
+		now = l.stamp
+	}
+	return os.Chtimes(full, now, now)
+}
+
+// resetPaths makes every path that matches s.Reset what it is in the tree.
+func (l *layer) resetPaths(s *spec) error {
+	r := resetter{spec: s, exempt: map[string]bool{}}
+	for _, p := range s.Exempt {
+		r.exempt[p] = true
+	}
+	if err := r.find(l.root, ""); err != nil {
+		return err
+	}
+	wrong := r.wrong
+	for _, e := range s.Wanted {
+		if r.exempt[e.Path] {
+			continue
+		}
+		same, err := sameAsTree(l.root, e)
+		if err != nil {
+			return err
+		}
+		if !same {
+			wrong = append(wrong, e)
+		}
+	}
+	for _, e := range wrong {
+		l.reset = append(l.reset, e.Path)
+	}
+	slices.Sort(l.reset)
+	l.reset = slices.Compact(l.reset)
+	return l.write(wrong)
+}
+
+// A resetter finds the additions that are to go.
+type resetter struct {
+	spec   *spec
+	exempt map[string]bool
+	wrong  []entry
+}
+
+// find looks below dir. A directory that matches goes as a whole if neither the tree nor an exemption has anything in it.
+func (r *resetter) find(root, dir string) error {
+	entries, err := os.ReadDir(filepath.Join(root, dir))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		p := e.Name()
+		if dir != "" {
+			p = dir + "/" + p
+		}
+		if !e.IsDir() {
+			if r.matches(p) && !r.wanted(p) {
+				r.wrong = append(r.wrong, entry{Path: p})
+			}
+			continue
+		}
+		if r.matches(p) && !r.inside(p) {
+			r.wrong = append(r.wrong, entry{Path: p})
+			continue
+		}
+		if err := r.find(root, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *resetter) matches(p string) bool {
+	if r.exempt[p] {
+		return false
+	}
+	for _, g := range r.spec.Reset {
+		if doublestar.MatchUnvalidated(g, p) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *resetter) wanted(p string) bool {
+	_, ok := slices.BinarySearchFunc(r.spec.Wanted, p, func(e entry, p string) int { return cmp.Compare(e.Path, p) })
+	return ok
+}
+
+// inside says whether the tree, among the protected paths, or an exemption has something below p.
+func (r *resetter) inside(p string) bool {
+	p += "/"
+	i, _ := slices.BinarySearchFunc(r.spec.Wanted, p, func(e entry, p string) int { return cmp.Compare(e.Path, p) })
+	if i < len(r.spec.Wanted) && strings.HasPrefix(r.spec.Wanted[i].Path, p) {
+		return true
+	}
+	for _, x := range r.spec.Exempt {
+		if strings.HasPrefix(x, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// sameAsTree compares a path of the workspace with the tree, by content.
+func sameAsTree(root string, e entry) (bool, error) {
+	if throughLink(root, e.Path) {
+		return false, nil
+	}
+	full := filepath.Join(root, e.Path)
+	fi, err := os.Lstat(full)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if fi.IsDir() || treeMode(fi) != e.Mode {
+		return false, nil
+	}
+	content, err := readEntry(full, e.Mode)
+	if err != nil {
+		return false, err
+	}
+	return blobID(content) == e.Blob, nil
+}
+
+// blobID is git's name for content.
+func blobID(content []byte) digest.Digest {
+	h := sha1.New()
+	fmt.Fprintf(h, "blob %d\x00", len(content))
+	h.Write(content)
+	var d digest.Digest
+	copy(d[len(d)-sha1.Size:], h.Sum(nil))
+	return d
+}

@@ -1,0 +1,188 @@
+//go:build unix
+
+package host
+
+import (
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"pbuild/engine/run"
+)
+
+// A process is the runner's end of an init.
+type process struct {
+	cmd            *exec.Cmd
+	orders         *os.File
+	replies        *os.File
+	stdout, stderr *os.File
+	enc            *gob.Encoder
+	dec            *gob.Decoder
+	once           sync.Once
+}
+
+// startInit re-executes this program as the init of a sandbox. join is called with its process id before it gets its spec, so that everything that it
+// starts is under the limits that join sets.
+func startInit(s *spec, index [2]*os.File, join func(pid int) error) (p *process, err error) {
+	var files []*os.File // the init's, in order from descriptor 3
+	defer func() {
+		for _, f := range files {
+			f.Close()
+		}
+		if err != nil && p != nil {
+			p.close()
+		}
+	}()
+	pipe := func() (r, w *os.File) {
+		if err == nil {
+			r, w, err = os.Pipe()
+		}
+		return r, w
+	}
+	orEmpty := func(f *os.File) *os.File {
+		if f == nil && err == nil {
+			f, err = os.OpenFile(os.DevNull, os.O_RDWR, 0)
+		}
+		return f
+	}
+	p = &process{}
+	ordersIn, orders := pipe()
+	replies, repliesOut := pipe()
+	stdout, stdoutOut := pipe()
+	stderr, stderrOut := pipe()
+	p.orders, p.replies, p.stdout, p.stderr = orders, replies, stdout, stderr
+	files = append(files, ordersIn, repliesOut, stdoutOut, stderrOut,
+		orEmpty(index[0]), orEmpty(index[1]))
+	if err != nil {
+		return p, fmt.Errorf("host: open pipes: %w", err)
+	}
+	p.cmd = &exec.Cmd{
+		Path: self(), Args: []string{initName}, Env: []string{}, // nothing of this process's environment is to be found in /proc
+		ExtraFiles: files, Dir: "/", SysProcAttr: initAttr(s),
+	}
+	if err = p.cmd.Start(); err != nil {
+		p.cmd = nil
+		return p, fmt.Errorf("host: start the sandbox: %w", err)
+	}
+	if join != nil {
+		if err = join(p.cmd.Process.Pid); err != nil {
+			return p, err
+		}
+	}
+	p.enc, p.dec = gob.NewEncoder(p.orders), gob.NewDecoder(p.replies)
+	if err = p.enc.Encode(s); err != nil {
+		return p, p.died(err)
+	}
+	return p, nil
+}
+
+// reply reads the next reply. An init that failed, or is gone, is an error.
+func (p *process) reply() (*reply, error) {
+	var r reply
+	if err := p.dec.Decode(&r); err != nil {
+		return nil, p.died(err)
+	}
+	if r.Error != "" {
+		return nil, errors.New("sandbox: " + r.Error)
+	}
+	return &r, nil
+}
+
+func (p *process) died(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.EPIPE) {
+		p.wait()
+		return fmt.Errorf("host: the sandbox's first process ended unasked: %s", p.cmd.ProcessState)
+	}
+	return fmt.Errorf("host: hear from the sandbox: %w", err)
+}
+
+// wait returns when the init is gone.
+func (p *process) wait() { p.once.Do(func() { p.cmd.Wait() }) }
+
+// kill ends the command and lets the init collect.
+func (p *process) kill() { p.enc.Encode(order{Kill: true}) }
+
+// abandon ends everything at once: closing the orders does, and where the init leads a pid namespace so does its death.
+func (p *process) abandon() { p.orders.Close() }
+
+// close ends the init and returns when it is gone.
+func (p *process) close() {
+	for _, f := range []*os.File{p.orders, p.replies, p.stdout, p.stderr} {
+		if f != nil {
+			f.Close()
+		}
+	}
+	if p.cmd != nil {
+		p.wait()
+	}
+}
+
+// reap waits until the init, which was told to end, is gone.
+func (p *process) reap(level run.Isolation) {
+	if level > run.IsolationNone {
+		p.cmd.Process.Kill() // everything dies with the first process of a pid namespace
+	}
+	late := time.AfterFunc(grace, func() { p.cmd.Process.Kill() })
+	defer late.Stop()
+	p.wait()
+}
+
+// pump reads stdout and stderr in the order in which they become ready and gives what it reads to f, until both are at their end or stop is set. One
+// goroutine reads both, for the order between them is the order of its reads.
+func (p *process) pump(stop *atomic.Bool, f func(stream byte, data []byte)) error {
+	fds := []unix.PollFd{{Fd: int32(p.stdout.Fd()), Events: unix.POLLIN}, {Fd: int32(p.stderr.Fd()), Events: unix.POLLIN}}
+	buf := make([]byte, 64<<10)
+	for open := len(fds); open > 0 && !stop.Load(); {
+		if _, err := unix.Poll(fds, 100); err != nil {
+			if err == unix.EINTR {
+				continue
+			}
+			return err
+		}
+		for i := range fds {
+			if fds[i].Fd < 0 || fds[i].Revents == 0 {
+				continue
+			}
+			n, err := unix.Read(int(fds[i].Fd), buf)
+			if err == unix.EINTR || err == unix.EAGAIN {
+				continue
+			}
+			if n <= 0 {
+				fds[i].Fd = -1
+				open--
+				continue
+			}
+			f(byte(i+1), buf[:n])
+		}
+	}
+	return nil
+}
+
+// waitLock waits for the lock on a file until ctx ends.
+func waitLock(ctx context.Context, f *os.File) error {
+	for {
+		err := tryLock(f)
+		if err != unix.EWOULDBLOCK {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func isCrossDevice(err error) bool { return errors.Is(err, unix.EXDEV) }
+
+func tryLock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) }

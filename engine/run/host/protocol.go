@@ -1,0 +1,108 @@
+package host
+
+import (
+	"pbuild/engine/digest"
+	"pbuild/engine/run"
+)
+
+// The runner and its init speak gob over two pipes. The runner sends one spec, then the blobs that the init asked for, then nothing but orders: one
+// kill ends the command and lets the init go on to what it collects; the end of the pipe ends all at once, so nothing outlives a killed pbuild.
+
+// initName is argv[0] of the re-executed program. An environment variable would be inherited by commands.
+const initName = "pbuild-sandbox-init"
+
+// File descriptors of the init.
+const (
+	fdOrders = 3 + iota
+	fdReplies
+	fdStdout
+	fdStderr
+	fdIndexIn  // the index of the start state's workspace, or an empty file
+	fdIndexOut // where the index of the workspace that is kept is written
+	fdEnd
+)
+
+// A spec is everything that the init needs to know.
+type spec struct {
+	Isolation run.Isolation
+	Probe     bool // set everything up, start nothing
+	Sandbox   sandbox
+	Network   bool
+
+	Workspace string // where the command sees it
+	Home      string
+
+	Argv []string
+	Env  []string
+	Cwd  string
+	Pids int64 // for a resource limit, where no cgroup holds it
+
+	Stamp   int64 // Unix nanoseconds that laid files must be at least as new as
+	Lay     []entry
+	Reset   []string
+	Exempt  []string
+	Wanted  []entry // what the tree has that matches Reset, sorted
+	Reports []string
+	Files   map[string][]byte
+	Forward []bind // client configuration; To is relative to Home or absolute
+
+	Manifest bool
+	Changes  bool
+}
+
+// A sandbox is the view that a sealed command has.
+type sandbox struct {
+	Root      string // an empty directory to build it on
+	Layers    string // what Lower is relative to
+	Scratch   string // what Upper and Work are relative to
+	Workspace layers
+	Home      layers
+	Binds     []bind
+	Masks     []string // shown empty
+	MaskFiles []string
+	MaskProc  bool // this is the real root: what in /proc is root's to write must be covered
+}
+
+// layers are what one of the two writable directories is made of. Without Lower the directory Upper is shown as it is.
+type layers struct {
+	Lower []string // uppermost first
+	Upper string
+	Work  string
+}
+
+type bind struct{ From, To string }
+
+// An entry is one path of a tree; Mode 0 removes it.
+type entry struct {
+	Path string
+	Mode uint32
+	Blob digest.Digest
+}
+
+// An order is what the runner sends after the spec.
+type order struct {
+	Blobs [][]byte // those that the last reply needed, in its order
+	Kill  bool
+}
+
+// A reply is what the init sends: any number with Need, one with Started, one with End or Error.
+type reply struct {
+	Need    []digest.Digest
+	Started bool
+	End     *end
+	Error   string
+}
+
+// An end is how the command ended.
+type end struct {
+	Exit     int
+	CPU      int64 // nanoseconds
+	Elapsed  int64
+	MaxRSS   int64 // bytes
+	Reset    []string
+	Reports  map[string][]byte
+	Refused  map[string]string
+	Changes  []run.Change
+	Skipped  []string // changed paths that cannot be represented, with the reason
+	Manifest digest.Digest
+}
