@@ -192,7 +192,10 @@ type AttrDef struct {
 	Refs     []string // for RefType and Refs: block types that it may name
 	Required bool
 	Default  string   // as written in the documentation; "" for none
-	OneOf    []string // for String: the values allowed
+	OneOf    []string // for String and Strings: the values allowed
+	Soon     []string // of OneOf: values that are Later
+	Needs    []string // attributes or nested blocks that must be given too
+	Min      int64    // for Int: the least value
 	Keyed    bool     // in a key
 	Later    bool     // parsed and checked, but does not run yet: a warning says so
 	Doc      string
@@ -205,7 +208,7 @@ type BlockDef struct {
 	Attrs  []AttrDef
 	Blocks []BlockDef // nested; each at most once unless Many
 	Many   bool
-	Free   bool       // any attribute: locals, provenance, sampling
+	Free   bool       // any attribute: locals, provenance, sampling; a block that is Free and Later holds anything
 	OneOf  [][]string // exactly one of each group of attributes or nested blocks is to be given
 	Common bool       // has for_each, depends_on, tags and precondition
 	Later  bool

@@ -1,0 +1,146 @@
+package hcl
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"pbuild/bench/decl"
+)
+
+// checkCondition evaluates a block with condition and error_message for each member, and reports those for which it is false.
+func (l *loader) checkCondition(n *block, s *scope, def *decl.BlockDef, summary, address string) {
+	condAttr, messageAttr := n.body.attr("condition"), n.body.attr("error_message")
+	if condAttr == nil || messageAttr == nil {
+		return // said before
+	}
+	cond := l.compile(condAttr, def.Attr("condition"), s, address)
+	message := l.compile(messageAttr, def.Attr("error_message"), &scope{each: s.each}, address) // which is shown
+	if cond == nil || message == nil {
+		return
+	}
+	t := &tally{l: l}
+	check := func(each *decl.Each) {
+		v, d := cond.Eval(each)
+		if d != nil || v == true {
+			t.add(d)
+			return
+		}
+		said, d := message.Eval(each)
+		if d != nil {
+			t.add(d)
+			return
+		}
+		out := errorAt(condAttr.expr.Range(), summary, "%v", said)
+		out.Address = memberAddress(address, each)
+		if each != nil && each.Row != nil {
+			file, line := each.Row.Pos()
+			out.Row = fmt.Sprintf("%s:%d", file, line)
+		}
+		t.add(out)
+	}
+	if s.each == nil {
+		check(nil)
+	} else {
+		for i := range s.each.len() {
+			check(s.each.member(i))
+		}
+	}
+	t.finish(condAttr.at)
+}
+
+// checkEdges looks for blocks that refer to each other in a circle. An edge to one member may lead to another member of the same block, so only
+// references to whole blocks count.
+func (l *loader) checkEdges() {
+	phases := map[string]phase{}
+	var path []string
+	var visit func(address string, from edge)
+	visit = func(address string, from edge) {
+		switch phases[address] {
+		case closed:
+			return
+		case open:
+			cycle := append(slices.Clone(path[slices.Index(path, address):]), address)
+			if !slices.ContainsFunc(cycle, func(a string) bool { return !strings.HasPrefix(a, "dataset.") }) {
+				return // said when the rows were found
+			}
+			l.errorf(from.at, "Reference cycle", "Blocks refer to each other in a circle: %s.", strings.Join(cycle, " -> "))
+			return
+		}
+		phases[address] = open
+		path = append(path, address)
+		for _, e := range l.edges[address] {
+			visit(e.to, e)
+		}
+		path = path[:len(path)-1]
+		phases[address] = closed
+	}
+	for _, address := range sortedKeys(l.edges) {
+		visit(address, edge{})
+	}
+}
+
+// checkWhole checks what one block alone does not tell.
+func (l *loader) checkWhole(w *decl.Workspace) {
+	for _, b := range w.Blocks {
+		switch b.Type {
+		case "agent":
+			l.checkAgent(b)
+		case "runtime":
+			if b.Nested("host") != nil && b.Attrs["probe"] == nil && l.blocks[b.Address()].body.attr("probe") == nil {
+				l.diags.Errorf(b.Range, "Missing attribute", "%s is this machine itself, so that it needs probe: a command whose output tells one machine's tools from another's.", b.Address())
+			}
+		case "matrix":
+			l.checkUngated(w, b)
+		}
+	}
+}
+
+// checkAgent demands what an agent's kind needs.
+func (l *loader) checkAgent(b *decl.Block) {
+	needs := map[string]string{"predictions": "file", "command": "command"}
+	a := b.Attrs["kind"]
+	if a == nil || !a.Expr.Const() {
+		return
+	}
+	kind, _ := a.Expr.Eval(nil)
+	body := l.blocks[b.Address()].body
+	for _, name := range []string{"predictions", "command"} {
+		need := needs[name]
+		switch given := body.attr(need); {
+		case kind == name && given == nil:
+			l.diags.Errorf(b.Range, "Missing attribute", "%s is of the kind %q, which needs %s.", b.Address(), kind, need)
+		case kind != name && given != nil:
+			l.errorf(given.nameAt, "Unused attribute", "%s belongs to agents of the kind %q, and %s is of the kind %q.", need, name, b.Address(), kind)
+		}
+	}
+}
+
+// checkUngated warns of a matrix over instances that a gate looks at.
+func (l *loader) checkUngated(w *decl.Workspace, matrix *decl.Block) {
+	for _, instance := range constantRefs(matrix, "instances") {
+		if instance.Type != "instance" {
+			continue
+		}
+		for _, gate := range w.Blocks {
+			if gate.Type != "gate" {
+				continue
+			}
+			if slices.ContainsFunc(constantRefs(gate, "instances"), func(r decl.Ref) bool { return r.Type == instance.Type && r.Name == instance.Name }) {
+				l.diags.Warnf(matrix.Attrs["instances"].Range, "Ungated matrix", "%s evaluates %s without proof that its tests tell the fix from the base. %s gives one: instances = %s.",
+					matrix.Address(), instance, gate.Address(), gate.Address())
+				break
+			}
+		}
+	}
+}
+
+func constantRefs(b *decl.Block, name string) []decl.Ref {
+	a := b.Attrs[name]
+	if a == nil || !a.Expr.Const() {
+		return nil
+	}
+	v, _ := a.Expr.Eval(nil)
+	refs, _ := v.([]decl.Ref)
+	return refs
+}

@@ -1,0 +1,90 @@
+package hcl
+
+import (
+	"slices"
+
+	hashihcl "github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"pbuild/bench/decl"
+)
+
+// A body is the content of a file or block, from either syntax.
+type body struct {
+	attrs  []*attribute
+	blocks []*block
+	end    hashihcl.Range // where something that is missing would stand
+}
+
+// An attribute is NAME = EXPRESSION. JSON's values are turned into native expressions, so that only one kind is ever evaluated.
+type attribute struct {
+	name     string
+	nameAt   hashihcl.Range
+	at       hashihcl.Range
+	expr     hclsyntax.Expression
+	jsonText bool // a string of JSON, which may stand for a reference
+}
+
+// A block is TYPE LABELS { ... }.
+type block struct {
+	typ    string
+	labels []string
+	at     hashihcl.Range // of its header
+	body   *body
+}
+
+func (b *block) name() string {
+	if len(b.labels) == 0 {
+		return ""
+	}
+	return b.labels[0]
+}
+
+// address is TYPE.NAME, or TYPE of a block without name.
+func (b *block) address() string {
+	if len(b.labels) == 0 {
+		return b.typ
+	}
+	return b.typ + "." + b.labels[0]
+}
+
+func (b *body) attr(name string) *attribute {
+	for _, a := range b.attrs {
+		if a.name == name {
+			return a
+		}
+	}
+	return nil
+}
+
+func (b *body) block(typ string) *block {
+	for _, n := range b.blocks {
+		if n.typ == typ {
+			return n
+		}
+	}
+	return nil
+}
+
+// parseNative parses a file in HCL's native syntax.
+func parseNative(src []byte, name string) (*body, decl.Diagnostics) {
+	at := hashihcl.Range{Filename: name, Start: hashihcl.InitialPos, End: hashihcl.InitialPos}
+	f, diags := hclsyntax.ParseConfig(src, name, hashihcl.InitialPos)
+	if f == nil {
+		return &body{end: at}, foreign(diags, at)
+	}
+	return nativeBody(f.Body.(*hclsyntax.Body)), foreign(diags, at)
+}
+
+func nativeBody(b *hclsyntax.Body) *body {
+	out := &body{end: b.EndRange}
+	for _, a := range b.Attributes {
+		out.attrs = append(out.attrs, &attribute{name: a.Name, nameAt: a.NameRange, at: a.SrcRange, expr: a.Expr})
+	}
+	// Upstream keeps attributes in a map.
+	slices.SortFunc(out.attrs, func(a, b *attribute) int { return a.at.Start.Byte - b.at.Start.Byte })
+	for _, n := range b.Blocks {
+		out.blocks = append(out.blocks, &block{typ: n.Type, labels: n.Labels, at: n.DefRange(), body: nativeBody(n.Body)})
+	}
+	return out
+}
