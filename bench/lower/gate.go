@@ -1,0 +1,121 @@
+package lower
+
+import (
+	"slices"
+	"strconv"
+
+	"pbuild/bench/decl"
+	"pbuild/bench/kind"
+	"pbuild/engine/task"
+)
+
+// gated is an instance with the task that says whether it is admitted: None where it is not gated.
+type gated struct {
+	*instance
+	verdict task.ID
+}
+
+func (l *lowerer) gate(b *decl.Block, out *lowered) {
+	l.single(b)
+	if !l.holds(b, nil) {
+		return
+	}
+	policy := kind.VerdictSpec{
+		States:         or(l, b, "states", nil, []string{"base", "gold"}),
+		Attempts:       int(or(l, b, "attempts", nil, int64(1))),
+		Quorum:         or(l, b, "quorum", nil, "all"),
+		CompileFailure: or(l, b, "compile_failure", nil, "reject"),
+		Strict:         or(l, b, "strict", nil, false),
+		OnReject:       or(l, b, "on_reject", nil, "error"),
+	}
+	for _, s := range policy.States {
+		if s != "base" && s != "gold" {
+			l.errorf(at(b, "states"), nil, "Unknown state", "%q is none of base and gold.", s)
+			return
+		}
+	}
+	tags, _ := get[[]string](l, b, "tags", nil)
+	refs, _ := get[[]decl.Ref](l, b, "instances", nil)
+	l.under(b, nil, func() {
+		for _, in := range l.instancesOf(refs, at(b, "instances")) {
+			steps := l.verdict(in.instance, policy)
+			last := steps[len(steps)-1].Task
+			out.gated = append(out.gated, gated{in.instance, last})
+			out.objects = append(out.objects, task.Object{Class: task.ClassGate, Block: b.Address(), Index: []string{in.id}, Steps: steps, Tags: tags})
+		}
+	})
+}
+
+// instancesOf are the instances that references to instances or gates name, each with its gate's verdict. Their ids are unique.
+func (l *lowerer) instancesOf(refs []decl.Ref, r decl.Range) []gated {
+	var list []gated
+	seen := map[string]decl.Ref{}
+	for _, ref := range refs {
+		b := l.ws.Find(ref.Type, ref.Name)
+		if b == nil {
+			l.errorf(r, nil, "Undefined name", "There is no %s.", ref)
+			continue
+		}
+		low := l.lower(b)
+		members := low.gated
+		for _, in := range low.instances {
+			members = append(members, gated{in, task.None})
+		}
+		found := false
+		for _, m := range members {
+			if ref.One && m.id != ref.Key {
+				continue
+			}
+			found = true
+			if l.axis(seen, m.id, m.ref, r) {
+				list = append(list, m)
+			}
+		}
+		if ref.One && !found && !l.diags.HasErrors() {
+			l.errorf(r, nil, "Undefined member", "%s has no member %q.", b.Address(), ref.Key)
+		}
+	}
+	return slices.DeleteFunc(list, func(g gated) bool { return g.patches == task.None }) // reported
+}
+
+// verdict adds the states of an instance and the fold over them, and returns them as steps.
+func (l *lowerer) verdict(in *instance, policy kind.VerdictSpec) []task.Step {
+	policy.Format, policy.FailToPass, policy.PassToPass = in.format, in.failToPass, in.passToPass
+	var steps []task.Step
+	var deps []task.Dep
+	evidence := func(role string, id task.ID, output string, use task.Use) {
+		if id != task.None {
+			deps = append(deps, task.Dep{On: id, Role: role, Output: output, Use: use, Tolerate: task.TolerateFailed})
+		}
+	}
+	// Keys, not outputs, of what sets up: where it failed there is no output, and two instances that failed apart must not share a verdict.
+	evidence("patches", in.patches, "", task.UseKey)
+	evidence("setup.runtime", in.env.prepare, "", task.UseKey)
+	evidence("setup.fetch", in.fetch, "", task.UseKey)
+	evidence("setup.prepare", in.prepare, "", task.UseKey)
+	evidence("setup.fetch.gold", in.fetchGold, "", task.UseKey)
+	step := func(name string, id task.ID, output string) {
+		if id != task.None {
+			steps = append(steps, task.Step{Name: name, Task: id})
+			evidence(name, id, output, task.UseOutput)
+		}
+	}
+	for _, state := range []string{"base", "gold"} {
+		if !slices.Contains(policy.States, state) {
+			continue
+		}
+		on, output, tested := in.source, kind.Tree, kind.BaseTestTree
+		if state == "gold" {
+			on, output, tested = in.patches, kind.GoldTree, kind.GoldTestTree
+		}
+		build := l.buildOf(in, on, output)
+		step("build."+state, build, kind.Result)
+		for n := range policy.Attempts {
+			test := l.testOf(in, in.patches, tested, build, n)
+			step("test."+state+"."+strconv.Itoa(n), test, "")
+			step("score."+state+"."+strconv.Itoa(n), l.scoreOf(in, test, task.None), kind.Score_)
+		}
+	}
+	id := l.add(task.Task{Spec: &policy, Deps: deps})
+	return append(steps, task.Step{Name: "verdict", Task: id})
+}

@@ -1,0 +1,204 @@
+package lower
+
+import (
+	"pbuild/bench/decl"
+	"pbuild/bench/kind"
+	"pbuild/engine/task"
+)
+
+// An instance is one problem, with the tasks that set it up and the commands that judge a tree of it.
+type instance struct {
+	id    string
+	ref   decl.Ref
+	row   string
+	at    decl.Range
+	env   *environment
+	index []string
+
+	source, patches           task.ID
+	fetch, prepare, fetchGold task.ID // None where it has none
+
+	build *judge // nil: none
+	test  judge
+
+	format                 string
+	failToPass, passToPass []string
+	derive                 bool // both lists are empty: a gate derives them
+	reports, protect       []string
+	statement              kind.Data
+}
+
+// A judge is a command block of an instance that runs once for each tree.
+type judge struct {
+	command kind.Command
+	keep    []string
+}
+
+func (l *lowerer) instances(b *decl.Block, out *lowered) {
+	l.members(b, func(m member) {
+		l.under(b, m.each, func() {
+			in := l.instance(b, m)
+			if in == nil {
+				return
+			}
+			tags, _ := get[[]string](l, b, "tags", m.each)
+			out.instances = append(out.instances, in)
+			out.objects = append(out.objects, task.Object{Class: task.ClassInstance, Block: b.Address(), Index: m.index, Tags: tags, Steps: l.setUp(b, m.each, in)})
+		})
+	})
+}
+
+// instance reads what judges a member; nil after an error. setUp adds its tasks.
+func (l *lowerer) instance(b *decl.Block, m member) *instance {
+	ref, ok := get[decl.Ref](l, b, "runtime", m.each)
+	if !ok {
+		if b.Attrs["runtime"] == nil || !l.diags.HasErrors() {
+			l.errorf(at(b, "runtime"), m.each, "Instance without a runtime", "%s needs `runtime`, what its commands run in.", memberName(b, m.each))
+		}
+		return nil
+	}
+	platform, _ := get[string](l, b, "platform", m.each)
+	env := l.resolve(ref, platform, at(b, "runtime"), m.each)
+	if env == nil {
+		return nil
+	}
+	in := &instance{id: m.key, ref: decl.Ref{Type: b.Type, Name: b.Name, Key: m.key, One: m.each != nil}, row: rowOf(m.each), at: b.Range, env: env, index: m.index,
+		source: task.None, patches: task.None, fetch: task.None, prepare: task.None, fetchGold: task.None}
+	if n := b.Nested("build"); n != nil {
+		in.build = &judge{command: l.command(n, m.each, env, false)}
+		in.build.keep, _ = get[[]string](l, n, "keep", m.each)
+	}
+	t := b.Nested("test")
+	if t == nil {
+		l.errorf(b.Range, m.each, "Instance without a test", "%s needs a `test` block.", in.ref)
+		return nil
+	}
+	in.test.command = l.command(t, m.each, env, false)
+	in.format = or(l, t, "format", m.each, "exit")
+	in.reports, _ = get[[]string](l, t, "report", m.each)
+	in.failToPass, _ = get[[]string](l, t, "fail_to_pass", m.each)
+	in.passToPass, _ = get[[]string](l, t, "pass_to_pass", m.each)
+	in.derive = in.format != "exit" && len(in.failToPass) == 0 && len(in.passToPass) == 0
+	own, _ := get[[]string](l, t, "protect", m.each)
+	files, _ := get[[]string](l, b, "test_files", m.each)
+	more, _ := get[[]string](l, b, "test_data", m.each)
+	in.protect = protect(in.format, in.test.command.Argv, in.test.command.Cwd, files, more, own)
+	if s, ok := get[decl.Bytes](l, b, "problem_statement", m.each); ok {
+		in.statement = data(s)
+	}
+	return in
+}
+
+// setUp adds the tasks of an instance that gates and candidates share, and returns them as steps.
+func (l *lowerer) setUp(b *decl.Block, each *decl.Each, in *instance) []task.Step {
+	var steps []task.Step
+	step := func(name string, id task.ID) { steps = append(steps, task.Step{Name: name, Task: id}) }
+	var ok bool
+	if in.source, ok = l.tree(b, "source", each); !ok {
+		if !l.diags.HasErrors() {
+			l.errorf(b.Range, each, "Instance without a source", "%s needs `source`, the tree that holds the problem.", in.ref)
+		}
+		return steps
+	}
+	step("source", in.source)
+
+	patches := kind.PatchesSpec{}
+	deps := []task.Dep{{On: in.source, Role: "base", Output: kind.Tree}}
+	patches.TestFiles, _ = get[[]string](l, b, "test_files", each)
+	patches.TestData, _ = get[[]string](l, b, "test_data", each)
+	gold, hasGold := get[decl.Bytes](l, b, "gold_patch", each)
+	if hasGold {
+		patches.Gold = data(gold)
+		if test, ok := get[decl.Bytes](l, b, "test_patch", each); ok {
+			patches.Test = data(test)
+		}
+	}
+	for _, name := range []string{"fix", "oracle"} {
+		if fix, ok := l.tree(b, name, each); ok && !hasGold {
+			step(name, fix)
+			deps = append(deps, task.Dep{On: fix, Role: "fix", Output: kind.Tree})
+			hasGold = true
+		}
+	}
+	if !hasGold {
+		if !l.diags.HasErrors() {
+			l.errorf(b.Range, each, "Instance without a fix", "%s has neither `fix` nor `gold_patch`, so that nothing can prove its tests.", in.ref)
+		}
+		return steps
+	}
+	in.patches = l.add(task.Task{Spec: &patches, Deps: deps})
+	step("patches", in.patches)
+
+	base := task.Dep{On: in.source, Role: kind.Tree, Output: kind.Tree}
+	if n := b.Nested("fetch"); n != nil {
+		in.fetch = l.state(kind.Fetch, in.env, judge{command: l.command(n, each, in.env, true)}, base, in.env.prepare)
+		step("fetch", in.fetch)
+	}
+	if n := b.Nested("prepare"); n != nil {
+		in.prepare = l.state(kind.Prepare, in.env, judge{command: l.command(n, each, in.env, false)}, base, in.start())
+		step("prepare", in.prepare)
+	}
+	if n := b.Nested("fetch"); n != nil {
+		tree := task.Dep{On: in.patches, Role: kind.Tree, Output: kind.GoldTestTree}
+		in.fetchGold = l.state(kind.FetchGold, in.env, judge{command: l.command(n, each, in.env, true)}, tree, in.start())
+		step("fetch.gold", in.fetchGold)
+	}
+	return steps
+}
+
+// start is the state that an agent starts from, and what comes before it: None where the instance has none.
+func (in *instance) start() task.ID { return first(in.prepare, in.fetch, in.env.prepare) }
+
+// validate is the state that judging starts from. No agent ever does.
+func (in *instance) validate() task.ID { return first(in.fetchGold, in.start()) }
+
+// state adds a command that leaves a state.
+func (l *lowerer) state(of *task.Kind, env *environment, j judge, tree task.Dep, from task.ID, when ...task.Condition) task.ID {
+	deps := append(append([]task.Dep{tree}, below(from)...), env.imageDep()...)
+	return l.add(task.Task{Spec: &kind.StateSpec{Of: of, Runtime: env.spec, Command: j.command, Keep: j.keep}, Deps: deps, When: when, Timeout: j.command.Timeout})
+}
+
+// buildOf adds the build of a tree of in, or returns None where it has no build.
+func (l *lowerer) buildOf(in *instance, on task.ID, output string, when ...task.Condition) task.ID {
+	if in.build == nil {
+		return task.None
+	}
+	return l.state(kind.Build, in.env, *in.build, task.Dep{On: on, Role: kind.Tree, Output: output}, in.validate(), when...)
+}
+
+// testOf adds one attempt of the test on a composed tree, after its build if there is one.
+func (l *lowerer) testOf(in *instance, on task.ID, output string, build task.ID, attempt int) task.ID {
+	from := first(build, in.validate())
+	deps := append([]task.Dep{{On: on, Role: kind.Tree, Output: output}, {On: in.patches, Role: "test_paths", Output: kind.TestPaths}}, below(from)...)
+	var when []task.Condition
+	if build != task.None {
+		when = []task.Condition{{On: build, Fact: "pass"}}
+	}
+	return l.add(task.Task{
+		Spec: &kind.TestSpec{Runtime: in.env.spec, Command: in.test.command, Reports: in.reports, Protect: in.protect, Attempt: attempt},
+		Deps: append(deps, in.env.imageDep()...), When: when, Timeout: in.test.command.Timeout,
+	})
+}
+
+// parserVersion is raised by hand when a parser may read an equal log differently.
+const parserVersion = 1
+
+// scoreOf adds the score of a test. verdict is the gate's, where that derived the ids; else None.
+func (l *lowerer) scoreOf(in *instance, test, verdict task.ID) task.ID {
+	s := &kind.ScoreSpec{Format: in.format, FailToPass: in.failToPass, PassToPass: in.passToPass, Parser: parserVersion}
+	deps := []task.Dep{{On: test, Role: "result", Output: kind.Result}}
+	if in.format == "gotest" || in.format == "junit" {
+		s.Command = in.test.command.Argv
+	}
+	if in.format == "gotest" {
+		deps = append(deps, task.Dep{On: in.patches, Role: "base_test", Output: kind.BaseTestTree})
+	}
+	if in.derive {
+		if verdict == task.None {
+			s.Derive = true
+		} else {
+			deps = append(deps, task.Dep{On: verdict, Role: "expected", Output: kind.Evidence})
+		}
+	}
+	return l.add(task.Task{Spec: s, Deps: deps})
+}

@@ -1,0 +1,137 @@
+// Package lower makes tasks of declarations: it evaluates each block for each of its members, turns what they say into specs, and wires the specs
+// into a graph whose objects have the addresses that the user knows.
+//
+// It is pure: what it must know of the machine it asks a Host. Equal declarations and equal answers give an equal graph, task for task, whatever the order
+// of blocks in the files. It promises that a block's name, an instance's id and everything else that cannot change an outcome stays out of specs and of
+// the roles of keyed edges.
+package lower
+
+import (
+	"pbuild/bench/decl"
+	"pbuild/bench/kind"
+	"pbuild/engine/digest"
+	"pbuild/engine/task"
+)
+
+// Host answers what lowering must know of the machine. Paths are absolute, but for Glob's.
+type Host interface {
+	// Probe is the identity of a host runtime: the digest of what its probe prints.
+	Probe(runtime string, argv []string, env map[string]string, path string) (digest.Digest, error)
+	// Dir is the digest of the sorted (path, mode, content) of the files below path, less what ignore names.
+	Dir(path string, ignore []string) (digest.Digest, error)
+	// File reads a file; its error wraps fs.ErrNotExist where there is none.
+	File(path string) ([]byte, error)
+	// Glob lists the workspace's files that match any of the patterns, relative, slash-separated and sorted.
+	Glob(patterns []string) ([]string, error)
+	// Predictions reads a file of candidate patches, by instance id.
+	Predictions(path string) (map[string]kind.Data, error)
+	// Platform is this machine's, such as linux/amd64.
+	Platform() string
+	// Secret is the value of a sensitive variable, for the process that needs it.
+	Secret(name string) string
+}
+
+// order is how the types of blocks follow each other among the graph's objects.
+var order = []string{"runtime", "instance", "gate", "matrix", "handshake", "task", "report"}
+
+// Lower returns every task of the workspace. With errors the graph is nil.
+func Lower(ws *decl.Workspace, h Host) (*task.Graph, decl.Diagnostics) {
+	l := &lowerer{
+		ws: ws, host: h, graph: &task.Graph{Pools: map[string]int{}},
+		consts: map[*decl.Attr]any{}, rows: map[*decl.Block]map[string]int{}, blocks: map[*decl.Block]*lowered{},
+		envs: map[envKey]*environment{}, made: map[string]maker{}, tasks: map[*decl.Block][]*pending{},
+	}
+	settings := ws.Find("pbuild", "")
+	l.graph.Salt, _ = get[string](l, settings, "salt", nil)
+	l.reportDir = or(l, settings, "report_dir", nil, "reports")
+
+	l.declareFiles()
+	var objects []task.Object
+	for _, typ := range order {
+		for _, b := range ws.Blocks {
+			if b.Type == typ {
+				l.lower(b)
+			}
+		}
+	}
+	if l.diags.HasErrors() {
+		return nil, l.diags.Sort()
+	}
+	for _, typ := range order {
+		for _, b := range ws.Blocks {
+			if b.Type == typ {
+				objects = append(objects, l.blocks[b].objects...)
+			}
+		}
+	}
+	l.graph.Objects = objects
+	return l.graph, l.diags.Sort()
+}
+
+// lowerer holds the graph as it grows. Blocks are lowered when they are first needed, so that every task stands after what it depends on.
+type lowerer struct {
+	ws    *decl.Workspace
+	host  Host
+	graph *task.Graph
+	diags decl.Diagnostics
+
+	consts map[*decl.Attr]any             // values of constant attributes
+	rows   map[*decl.Block]map[string]int // members by key
+	blocks map[*decl.Block]*lowered
+	envs   map[envKey]*environment
+	after  []task.Dep // order edges of the member that is being lowered
+
+	made       map[string]maker // declared files by path
+	tasks      map[*decl.Block][]*pending
+	open       []*pending // tasks that are being added, each for the one before
+	madeSorted []string   // the paths of made, once a pattern asks
+	reportDir  string
+	edges      int // that depends_on has made
+}
+
+// lowered is what became of a block.
+type lowered struct {
+	done      bool
+	objects   []task.Object
+	instances []*instance // of an instance block
+	gated     []gated     // of a gate
+	cells     []cell      // of a matrix or handshake
+}
+
+// lower lowers a block once. One that needs itself is an error.
+func (l *lowerer) lower(b *decl.Block) *lowered {
+	if have := l.blocks[b]; have != nil {
+		if !have.done {
+			l.errorf(b.Range, nil, "Dependency cycle", "%s depends on itself.", b.Address())
+		}
+		return have
+	}
+	out := &lowered{}
+	l.blocks[b] = out
+	saved := l.after
+	l.after = nil
+	defer func() { l.after, out.done = saved, true }()
+	switch b.Type {
+	case "runtime":
+		l.runtimes(b, out)
+	case "instance":
+		l.instances(b, out)
+	case "gate":
+		l.gate(b, out)
+	case "matrix":
+		l.matrix(b, out)
+	case "handshake":
+		l.handshake(b, out)
+	case "task":
+		l.taskBlock(b, out)
+	case "report":
+		l.report(b, out)
+	}
+	return out
+}
+
+// add adds a task of the member that is being lowered.
+func (l *lowerer) add(t task.Task) task.ID {
+	t.Deps = append(t.Deps, l.after...)
+	return l.graph.Add(t)
+}

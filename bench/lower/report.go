@@ -1,0 +1,102 @@
+package lower
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"pbuild/bench/decl"
+	"pbuild/bench/kind"
+	"pbuild/engine/task"
+)
+
+var extensions = map[string]string{"md": "md", "csv": "csv", "json": "json", "latex": "tex", "html": "html"}
+
+// rendererVersion is raised by hand when an equal table may be rendered differently.
+const rendererVersion = 1
+
+// reportFiles are the files that a report writes, by format.
+func (l *lowerer) reportFiles(b *decl.Block) (formats, files []string) {
+	stem := or(l, b, "path", nil, path.Join(l.reportDir, b.Name))
+	for _, f := range or(l, b, "formats", nil, []string{"md"}) {
+		ext, ok := extensions[f]
+		if !ok {
+			l.errorf(at(b, "formats"), nil, "Unknown format", "%q is none of md, csv, json, latex and html.", f)
+			continue
+		}
+		if slices.Contains(formats, f) {
+			continue
+		}
+		if file, ok := l.inside(stem+"."+ext, at(b, "path"), nil); ok {
+			formats, files = append(formats, f), append(files, file)
+		}
+	}
+	return formats, files
+}
+
+// report lowers one task for each format.
+func (l *lowerer) report(b *decl.Block, out *lowered) {
+	l.single(b)
+	if !l.holds(b, nil) {
+		return
+	}
+	spec, cells := l.reported(b)
+	spec.Columns, _ = get[[]string](l, b, "columns", nil)
+	spec.By, _ = get[[]string](l, b, "by", nil)
+	spec.Filter, _ = get[string](l, b, "filter", nil)
+	spec.Renderer, spec.Name = rendererVersion, b.Name
+	slices.SortStableFunc(cells, func(x, y cell) int {
+		return cmp.Or(cmp.Compare(x.Instance, y.Instance), cmp.Compare(x.Agent, y.Agent), cmp.Compare(x.Model, y.Model),
+			cmp.Compare(x.Sample, y.Sample), cmp.Compare(x.Address, y.Address))
+	})
+	var deps []task.Dep
+	for i, c := range cells {
+		line := c.Cell
+		line.Outcome = strconv.Itoa(i)
+		deps = append(deps, task.Dep{On: c.outcome, Role: line.Outcome, Output: c.output, Tolerate: task.TolerateAny})
+		if c.verdict != task.None {
+			line.Gate = "gate " + line.Outcome
+			deps = append(deps, task.Dep{On: c.verdict, Role: line.Gate, Tolerate: task.TolerateAny})
+		}
+		spec.Cells = append(spec.Cells, line)
+	}
+	tags, _ := get[[]string](l, b, "tags", nil)
+	formats, files := l.reportFiles(b)
+	l.under(b, nil, func() {
+		for i, format := range formats {
+			s := spec
+			s.Format, s.File = format, files[i]
+			id := l.add(task.Task{Spec: &s, Deps: slices.Clone(deps), Outputs: []string{files[i]}, Store: true})
+			out.objects = append(out.objects, task.Object{Class: task.ClassReport, Block: b.Address(), Tags: tags, Steps: []task.Step{{Name: format, Task: id}}})
+		}
+	})
+}
+
+// reported are the cells of what a report is over.
+func (l *lowerer) reported(b *decl.Block) (kind.ReportSpec, []cell) {
+	refs, _ := get[[]decl.Ref](l, b, "of", nil)
+	for _, name := range []string{"matrix", "handshake"} {
+		if ref, ok := get[decl.Ref](l, b, name, nil); ok {
+			refs = append(slices.Clone(refs), ref)
+		}
+	}
+	spec := kind.ReportSpec{Gated: true}
+	var cells []cell
+	var of []string
+	for _, ref := range refs {
+		on := l.ws.Find(ref.Type, ref.Name)
+		if on == nil {
+			l.errorf(b.Range, nil, "Undefined name", "There is no %s.", ref)
+			continue
+		}
+		of = append(of, ref.String())
+		for _, c := range l.lower(on).cells {
+			spec.Gated = spec.Gated && c.verdict != task.None
+			cells = append(cells, c)
+		}
+	}
+	spec.Of = strings.Join(of, ", ")
+	return spec, cells
+}

@@ -1,0 +1,354 @@
+package lower
+
+import (
+	"path"
+	"slices"
+	"sort"
+	"strings"
+
+	"pbuild/bench/decl"
+	"pbuild/bench/kind"
+	"pbuild/engine/task"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// A pending task is a member of a task block, evaluated but not yet in the graph: what makes its inputs may come later in the files.
+type pending struct {
+	block           *decl.Block
+	key             string
+	index           []string
+	row             decl.Row
+	spec            *kind.TaskSpec
+	inputs, outputs []string
+	tags            []string
+	store           bool
+
+	phase phase
+	id    task.ID
+}
+
+type phase uint8
+
+const (
+	waiting phase = iota
+	adding        // it is being added: to need it now is a cycle
+	added
+)
+
+// each is what `each` meant when the member was evaluated from a dataset; a map's or set's is looked up.
+func (l *lowerer) each(p *pending) *decl.Each {
+	switch {
+	case p.index == nil:
+		return nil
+	case p.row != nil:
+		return &decl.Each{Key: p.key, Row: p.row}
+	}
+	each, _ := l.find(p.block, p.key)
+	return each
+}
+
+// A maker is what writes a declared file: a task, or a report in its format.
+type maker struct {
+	task   *pending
+	report *decl.Block
+}
+
+func (m maker) place() decl.Range {
+	if m.report != nil {
+		return m.report.Range
+	}
+	return at(m.task.block, "outputs")
+}
+
+func (m maker) String() string {
+	if m.report != nil {
+		return m.report.Address()
+	}
+	return m.task.String()
+}
+
+func (p *pending) String() string {
+	return task.Address{Block: p.block.Address(), Index: p.index}.String()
+}
+
+// declareFiles evaluates every task block, and notes who makes which file.
+func (l *lowerer) declareFiles() {
+	n := 0
+	for _, b := range l.ws.Blocks {
+		if b.Type == "report" && b.ForEach == nil {
+			_, files := l.reportFiles(b)
+			for _, f := range files {
+				l.makes(f, maker{report: b}, nil)
+			}
+		}
+		if b.Type == "task" {
+			l.pendings(b)
+			n += len(l.tasks[b])
+		}
+	}
+	l.graph.Tasks = slices.Grow(l.graph.Tasks, n)
+	if len(l.made) == 0 {
+		l.made = make(map[string]maker, n)
+	}
+	for _, b := range l.ws.Blocks {
+		for _, p := range l.tasks[b] {
+			for _, f := range p.outputs {
+				l.makes(f, maker{task: p}, p)
+			}
+		}
+	}
+}
+
+func (l *lowerer) makes(file string, m maker, p *pending) {
+	if first, ok := l.made[file]; ok {
+		var each *decl.Each
+		if p != nil {
+			each = l.each(p)
+		}
+		l.errorf(m.place(), each, "Two makers of one file", "%s (%s) and %s (%s) both write %s.", first, first.place(), m, m.place(), file)
+		return
+	}
+	l.made[file] = m
+}
+
+// pendings evaluates the members of a task block.
+func (l *lowerer) pendings(b *decl.Block) {
+	var specs []kind.TaskSpec
+	var members []pending
+	shared := constPaths{}
+	l.members(b, func(m member) {
+		if specs == nil {
+			specs, members = make([]kind.TaskSpec, m.count), make([]pending, m.count)
+		}
+		i := len(l.tasks[b])
+		s, p := &specs[i], &members[i]
+		*p = pending{block: b, key: m.key, index: m.index, spec: s, id: task.None}
+		if m.each != nil {
+			p.row = m.each.Row
+		}
+		s.Argv, _ = get[[]string](l, b, "command", m.each)
+		s.Sandbox, _ = get[bool](l, b, "sandbox", m.each)
+		s.Timeout = or(l, b, "timeout", m.each, defaultTimeout)
+		s.Secrets = l.host.Secret
+		if len(s.Argv) == 0 && !l.diags.HasErrors() {
+			l.errorf(at(b, "command"), m.each, "Empty command", "A command names a program: [\"cp\", \"a\", \"b\"].")
+		}
+		p.tags, _ = get[[]string](l, b, "tags", m.each)
+		p.store, _ = get[bool](l, b, "cache", m.each)
+		p.inputs = l.paths(b, "inputs", m.each, shared)
+		p.outputs = l.paths(b, "outputs", m.each, shared)
+		s.Outputs = p.outputs
+		for _, o := range p.outputs {
+			if isGlob(o) {
+				l.errorf(at(b, "outputs"), m.each, "Output is a pattern", "%q has a wildcard. Outputs are named, so that pbuild knows what is missing.", o)
+			}
+			if slices.Contains(p.inputs, o) {
+				l.errorf(at(b, "outputs"), m.each, "Input is an output", "%s both reads and writes %s; what it reads would change under it.", p, o)
+			}
+		}
+		l.tasks[b] = append(slices.Grow(l.tasks[b], m.count-i), p)
+	})
+}
+
+// constPaths keeps lists of paths that do not depend on the member.
+type constPaths map[*decl.Attr][]string
+
+// paths are an attribute's paths: relative, inside the workspace, clean, sorted.
+func (l *lowerer) paths(b *decl.Block, name string, each *decl.Each, shared constPaths) []string {
+	a := b.Attrs[name]
+	if a == nil {
+		return nil
+	}
+	if have, ok := shared[a]; ok {
+		return have
+	}
+	raw, _ := get[[]string](l, b, name, each)
+	var list []string
+	for _, p := range raw {
+		if clean, ok := l.inside(p, a.Range, each); ok {
+			if list == nil {
+				list = make([]string, 0, len(raw))
+			}
+			list = append(list, clean)
+		}
+	}
+	if len(list) > 1 {
+		list = sorted(list)
+	}
+	if a.Expr.Const() {
+		shared[a] = list
+	}
+	return list
+}
+
+// inside cleans a path of the workspace, and reports one that leaves it or is pbuild's own.
+func (l *lowerer) inside(p string, r decl.Range, each *decl.Each) (string, bool) {
+	clean := path.Clean(p)
+	switch {
+	case p == "" || clean == ".":
+		l.errorf(r, each, "Invalid path", "%q names no file.", p)
+	case path.IsAbs(p) || clean == ".." || strings.HasPrefix(clean, "../"):
+		l.errorf(r, each, "Path outside the workspace", "%q leaves the workspace. Name files relative to its directory.", p)
+	case clean == ".pbuild" || strings.HasPrefix(clean, ".pbuild/"):
+		l.errorf(r, each, "Path of pbuild's own", "%q is where pbuild keeps its state.", p)
+	default:
+		return clean, true
+	}
+	return "", false
+}
+
+func isGlob(p string) bool { return strings.ContainsAny(p, "*?[{") }
+
+// taskBlock adds the members of a block and makes their objects.
+func (l *lowerer) taskBlock(b *decl.Block, out *lowered) {
+	list := l.tasks[b]
+	steps := make([]task.Step, len(list))
+	out.objects = make([]task.Object, len(list))
+	for i, p := range list {
+		steps[i].Task = l.addTask(p)
+		out.objects[i] = task.Object{Class: task.ClassTask, Block: b.Address(), Index: p.index, Tags: p.tags, Steps: steps[i : i+1 : i+1]}
+	}
+	for i := range out.objects { // one string for all
+		out.objects[i].Block = out.objects[0].Block
+	}
+}
+
+// addTask adds a member after what it needs, once.
+func (l *lowerer) addTask(p *pending) task.ID {
+	if p.phase == adding {
+		from := slices.Index(l.open, p)
+		var names []string
+		for _, o := range append(slices.Clone(l.open[from:]), p) {
+			names = append(names, o.String())
+		}
+		l.errorf(p.block.Range, l.each(p), "Dependency cycle", "%s.", strings.Join(names, " needs "))
+	}
+	if p.phase != waiting {
+		return p.id
+	}
+	p.phase = adding
+	l.open = append(l.open, p)
+	saved := l.after
+	t := task.Task{Spec: p.spec, Outputs: p.outputs, Store: p.store, Timeout: p.spec.Timeout}
+	l.after = l.taskEdges(p, &t)
+	l.inEnvironment(p, &t)
+	l.inputs(p, &t)
+	p.id = l.add(t)
+	p.phase = added
+	l.after = saved
+	l.open = l.open[:len(l.open)-1]
+	return p.id
+}
+
+// taskEdges are the order edges of depends_on. A task keys on what the tasks that it names write, under the paths of that, so that renaming a block re-runs nothing.
+func (l *lowerer) taskEdges(p *pending, t *task.Task) []task.Dep {
+	if p.block.Attrs["depends_on"] == nil {
+		return nil
+	}
+	var after []task.Dep
+	for _, d := range l.orderEdges(p.block, l.each(p)) {
+		on := &l.graph.Tasks[d.On]
+		if on.Spec.Kind() != kind.Task || len(on.Outputs) == 0 {
+			after = append(after, d)
+			continue
+		}
+		for _, o := range on.Outputs {
+			t.Deps = append(t.Deps, task.Dep{On: d.On, Role: o, Output: o})
+		}
+	}
+	return after
+}
+
+// inEnvironment completes the spec with the runtime's part; without a runtime it is this machine as it is.
+func (l *lowerer) inEnvironment(p *pending, t *task.Task) {
+	s := p.spec
+	each := l.each(p)
+	var vars variables
+	s.Runtime = kind.Runtime{Host: true, Platform: l.host.Platform()}
+	if ref, ok := get[decl.Ref](l, p.block, "runtime", each); ok {
+		env := l.resolve(ref, "", at(p.block, "runtime"), each)
+		if env == nil {
+			return
+		}
+		s.Runtime, vars = env.spec, env.vars
+		t.Deps = append(t.Deps, env.imageDep()...)
+	}
+	own, _ := get[[]decl.EnvVar](l, p.block, "env", each)
+	vars = vars.with(own)
+	s.Env, s.SecretEnv, s.PassEnv = vars.values, vars.secrets, vars.pass
+}
+
+// inputs expands what a task reads: a file that another task writes is an edge, the rest are files of the workspace.
+func (l *lowerer) inputs(p *pending, t *task.Task) {
+	files := p.inputs
+	if globs := slices.DeleteFunc(slices.Clone(files), func(f string) bool { return !isGlob(f) }); len(globs) > 0 {
+		found, err := l.host.Glob(globs)
+		if err != nil {
+			l.errorf(at(p.block, "inputs"), l.each(p), "Inputs cannot be listed", "%v.", err)
+			return
+		}
+		literal := slices.DeleteFunc(slices.Clone(files), isGlob)
+		files = sorted(slices.Concat(literal, found, l.madeLike(globs)))
+	}
+	var named map[string]bool // already edges, of depends_on
+	for _, d := range t.Deps {
+		if named == nil {
+			named = map[string]bool{}
+		}
+		named[d.Role] = true
+	}
+	for i, file := range files {
+		m, made := l.made[file]
+		switch {
+		case !made:
+			if t.Inputs == nil {
+				t.Inputs = make([]string, 0, len(files)-i)
+			}
+			t.Inputs = append(t.Inputs, file)
+		case m.task == p || named[file]:
+		default:
+			if on := l.makerOf(m, file); on != task.None {
+				t.Deps = append(t.Deps, task.Dep{On: on, Role: file, Output: file})
+			}
+		}
+	}
+}
+
+// makerOf is the task that writes a file.
+func (l *lowerer) makerOf(m maker, file string) task.ID {
+	if m.task != nil {
+		return l.addTask(m.task)
+	}
+	for _, o := range l.lower(m.report).objects {
+		if id := o.Steps[0].Task; slices.Contains(l.graph.Tasks[id].Outputs, file) {
+			return id
+		}
+	}
+	return task.None
+}
+
+// madeLike are the declared outputs that match any of the patterns, whether or not they are on the disk yet.
+func (l *lowerer) madeLike(globs []string) []string {
+	if l.madeSorted == nil {
+		l.madeSorted = make([]string, 0, len(l.made))
+		for f := range l.made {
+			l.madeSorted = append(l.madeSorted, f)
+		}
+		slices.Sort(l.madeSorted)
+	}
+	var list []string
+	for _, g := range globs {
+		prefix := g[:strings.IndexAny(g, "*?[{")]
+		from := sort.SearchStrings(l.madeSorted, prefix)
+		for _, f := range l.madeSorted[from:] {
+			if !strings.HasPrefix(f, prefix) {
+				break
+			}
+			if ok, _ := doublestar.Match(g, f); ok {
+				list = append(list, f)
+			}
+		}
+	}
+	return sorted(list)
+}
