@@ -1,0 +1,381 @@
+package verdict
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"pbuild/bench/kind"
+	"pbuild/engine/task"
+)
+
+// A GateOutcome is what the two-state gate says of an instance. The list is closed.
+type GateOutcome string
+
+const (
+	Admitted        GateOutcome = "admitted"
+	Rejected        GateOutcome = "rejected" // base kind compile_failure, which the gate does not admit
+	BasePassed      GateOutcome = "base_passed"
+	GoldFailed      GateOutcome = "gold_failed"
+	GoldBuildFailed GateOutcome = "gold_build_failed"
+	GateNoTests     GateOutcome = "no_tests"
+	GateFlaky       GateOutcome = "flaky"
+	PatchFailed     GateOutcome = "patch_failed"
+	SetupFailed     GateOutcome = "setup_failed"
+	GateTimeout     GateOutcome = "timeout"
+	ImageMissing    GateOutcome = "image_missing"
+	GateToolError   GateOutcome = "tool_error"
+)
+
+// A GateInput is how everything ended that a gate's verdict stands on.
+type GateInput struct {
+	Patches, Image                             Step
+	Source, Runtime, Fetch, Prepare, FetchGold Step
+	BuildBase, BuildGold                       Step      // zero where the instance has no build command
+	Base, Gold                                 []Attempt // in order of the attempt
+	Digests                                    map[string]string
+}
+
+// A GateResult is a gate's verdict on one instance.
+type GateResult struct {
+	Outcome  GateOutcome
+	BaseKind BaseKind
+	Reason   string   // one line
+	Facts    []string // "admitted"
+	Evidence Evidence
+}
+
+// gate folds one instance.
+type gate struct {
+	spec *kind.VerdictSpec
+	in   GateInput
+	e    Evidence
+}
+
+// Gate says what the two states prove. It returns false where that is not decided: something it stands on ended as infra, provider or cancelled.
+// Construction failures come before what gold did, and that before what base did; within them the order is that of the steps.
+func Gate(spec *kind.VerdictSpec, in GateInput) (GateResult, bool) {
+	g := gate{spec: spec, in: in}
+	g.e.Digests = in.Digests
+	g.gather()
+	for _, decide := range []func() (GateOutcome, string, bool){g.construction, g.gold, g.base} {
+		outcome, reason, known := decide()
+		if !known {
+			return GateResult{}, false
+		}
+		if outcome != "" {
+			return g.result(outcome, reason), true
+		}
+	}
+	return g.result(Admitted, ""), true
+}
+
+func (g *gate) result(outcome GateOutcome, reason string) GateResult {
+	if outcome != Admitted && outcome != Rejected {
+		g.e.BaseKind = NoBaseKind
+	}
+	g.e.Outcome, g.e.Reason = outcome, oneLine(reason)
+	r := GateResult{Outcome: outcome, BaseKind: g.e.BaseKind, Reason: g.e.Reason, Evidence: g.e}
+	if outcome == Admitted {
+		r.Facts = []string{"admitted"}
+	}
+	return r
+}
+
+func (g *gate) has(state string) bool {
+	return len(g.spec.States) == 0 || slices.Contains(g.spec.States, state)
+}
+
+// construction finds what went wrong before either state could tell anything.
+func (g *gate) construction() (GateOutcome, string, bool) {
+	for _, s := range []struct {
+		step    Step
+		what    string
+		outcome GateOutcome
+	}{
+		{g.in.Source, "source", SetupFailed},
+		{g.in.Patches, "patches", PatchFailed},
+		{g.in.Image, "image", ImageMissing},
+		{g.in.Runtime, "runtime.prepare", SetupFailed},
+		{g.in.Fetch, "fetch", SetupFailed},
+		{g.in.Prepare, "prepare", SetupFailed},
+		{g.in.FetchGold, "fetch.gold", SetupFailed},
+		{g.in.BuildBase, "build of base", SetupFailed},
+	} {
+		switch {
+		case s.step.missing():
+			return "", "", false
+		case s.step.timedOut():
+			return GateTimeout, s.what + " reached its time limit", true
+		case s.step.bad():
+			return s.outcome, s.step.say(s.what), true
+		}
+	}
+	if g.has("base") {
+		if outcome, reason, known := g.runs("base", g.in.Base); outcome != "" || !known {
+			return outcome, reason, known
+		}
+	}
+	if !g.has("gold") || g.in.BuildGold.bad() {
+		return "", "", true
+	}
+	if g.in.BuildGold.missing() {
+		return "", "", false
+	}
+	return g.runs("gold", g.in.Gold)
+}
+
+// runs looks for attempts that prove nothing. A time-out of gold is gold's failure, one of base is no evidence.
+func (g *gate) runs(state string, attempts []Attempt) (GateOutcome, string, bool) {
+	if len(attempts) == 0 {
+		return "", "", false
+	}
+	for i, a := range attempts {
+		switch {
+		case a.Status == task.Failed:
+			return GateToolError, fmt.Sprintf("test of %s, attempt %d: no result", state, i), true
+		case a.Status != task.OK:
+			return "", "", false
+		case a.Score.Reason == ToolError:
+			return GateToolError, fmt.Sprintf("test of %s: %s", state, a.Score.Detail), true
+		case a.Score.Verdict == task.Timeout && state == "base":
+			return GateTimeout, "test of base: " + a.Score.Detail, true
+		}
+	}
+	return "", "", true
+}
+
+// gold judges the state that has to pass.
+func (g *gate) gold() (GateOutcome, string, bool) {
+	if !g.has("gold") {
+		return "", "", true
+	}
+	if g.in.BuildGold.bad() {
+		return GoldBuildFailed, g.in.BuildGold.say("build of gold"), true
+	}
+	passed := 0
+	for _, a := range g.in.Gold {
+		if a.Score.Verdict == task.Pass {
+			passed++
+		}
+	}
+	switch n := len(g.in.Gold); {
+	case !g.agree(passed, n):
+		return GateFlaky, fmt.Sprintf("gold passed in %d of %d attempts", passed, n), true
+	case 2*passed <= n:
+		return GoldFailed, g.in.Gold[firstFailed(g.in.Gold)].Score.Detail, true
+	case g.e.Derived && len(g.e.FailToPass)+len(g.e.PassToPass) == 0:
+		return GoldFailed, "no test passes on gold", true
+	}
+	return "", "", true
+}
+
+// agree applies the quorum to n attempts of which some did one thing: all alike, or a strict majority either way.
+func (g *gate) agree(some, n int) bool {
+	if g.spec.Quorum == "majority" {
+		return 2*some != n
+	}
+	return some == 0 || some == n
+}
+
+func firstFailed(attempts []Attempt) int {
+	return max(0, slices.IndexFunc(attempts, func(a Attempt) bool { return a.Score.Verdict != task.Pass }))
+}
+
+// base judges the state that has to fail, and says in which way it did.
+func (g *gate) base() (GateOutcome, string, bool) {
+	if !g.has("base") {
+		return "", "", true
+	}
+	if g.spec.Format == "exit" {
+		return g.baseExit()
+	}
+	var passed, failed, unbuilt []string
+	for _, id := range g.e.IDs {
+		r, stable := g.agreed(id.Base)
+		if id.List == "fail_to_pass" && !stable {
+			return GateFlaky, fmt.Sprintf("on base the attempts of %s disagree", id.ID), true
+		}
+		if r == Unbuilt {
+			unbuilt = append(unbuilt, id.ID)
+		}
+		if id.List == "fail_to_pass" && r == Passed {
+			passed = append(passed, id.ID)
+		}
+		if id.List == "fail_to_pass" && r == Failed {
+			failed = append(failed, id.ID)
+		}
+	}
+	g.e.AlreadyPass = passed
+	switch {
+	case len(passed) == len(g.e.FailToPass):
+		return BasePassed, "every fail_to_pass test passes on base", true
+	case g.spec.Strict && len(passed) > 0:
+		return BasePassed, "strict: " + some(passed) + " passes on base", true
+	case len(unbuilt) > 0:
+		g.e.BaseKind = CompileFailure
+		if g.spec.CompileFailure != "admit" {
+			return Rejected, "on base the tests do not compile: " + some(unbuilt), true
+		}
+	case len(failed) > 0:
+		g.e.BaseKind = TestFailure
+	default:
+		return GateNoTests, "on base no fail_to_pass test failed, and some have no result: " + some(g.e.FailToPass), true
+	}
+	return "", "", true
+}
+
+// baseExit is the exit format, which cannot tell a test that fails from one that does not compile: the base kind is none.
+func (g *gate) baseExit() (GateOutcome, string, bool) {
+	passed := 0
+	for _, a := range g.in.Base {
+		if a.Score.Verdict == task.Pass {
+			passed++
+		}
+	}
+	switch n := len(g.in.Base); {
+	case !g.agree(passed, n):
+		return GateFlaky, fmt.Sprintf("base passed in %d of %d attempts", passed, n), true
+	case 2*passed > n:
+		return BasePassed, "the test command exits with 0 on base", true
+	}
+	return "", "", true
+}
+
+// agreed folds one id's attempts on base. Unstable: some passed and others did not. Failures weigh most, so that an absence which another attempt's
+// panic caused does not hide them.
+func (g *gate) agreed(results []Result) (Result, bool) {
+	passed := 0
+	for _, r := range results {
+		if r == Passed {
+			passed++
+		}
+	}
+	if !g.agree(passed, len(results)) {
+		return "", false
+	}
+	if 2*passed > len(results) {
+		return Passed, true
+	}
+	for _, r := range []Result{Unbuilt, Failed} {
+		if slices.Contains(results, r) {
+			return r, true
+		}
+	}
+	return Absent, true
+}
+
+func some(ids []string) string {
+	if len(ids) > 3 {
+		return fmt.Sprintf("%s and %d more", strings.Join(ids[:3], ", "), len(ids)-3)
+	}
+	return strings.Join(ids, ", ")
+}
+
+// gather collects the evidence, and derives the lists where the instance gives none.
+func (g *gate) gather() {
+	for _, a := range g.in.Base {
+		g.e.Base = append(g.e.Base, a.evidence())
+		g.e.BuildFailed = append(g.e.BuildFailed, a.Score.BuildFailed...)
+		g.e.SetupFailed = append(g.e.SetupFailed, a.Score.SetupFailed...)
+	}
+	g.e.BuildFailed = slices.Compact(slices.Sorted(slices.Values(g.e.BuildFailed)))
+	g.e.SetupFailed = slices.Compact(slices.Sorted(slices.Values(g.e.SetupFailed)))
+	for _, a := range g.in.Gold {
+		g.e.Gold = append(g.e.Gold, a.evidence())
+	}
+	g.e.FailToPass = slices.Compact(slices.Sorted(slices.Values(g.spec.FailToPass)))
+	g.e.PassToPass = slices.Compact(slices.Sorted(slices.Values(g.spec.PassToPass)))
+	if g.spec.Format == "exit" {
+		return
+	}
+	base, gold := resultsOf(g.in.Base), resultsOf(g.in.Gold)
+	if len(g.e.FailToPass)+len(g.e.PassToPass) == 0 {
+		g.derive(base, gold)
+	}
+	for _, l := range []struct {
+		name string
+		ids  []string
+	}{{"fail_to_pass", g.e.FailToPass}, {"pass_to_pass", g.e.PassToPass}} {
+		for _, id := range l.ids {
+			g.e.IDs = append(g.e.IDs, IDEvidence{id, l.name, g.row(base, g.in.Base, id), g.row(gold, g.in.Gold, id)})
+		}
+	}
+}
+
+// resultsOf indexes what each attempt says of each id.
+func resultsOf(attempts []Attempt) []map[string]Result {
+	out := make([]map[string]Result, len(attempts))
+	for i, a := range attempts {
+		out[i] = map[string]Result{}
+		for _, t := range append(a.Score.Expected(), a.Score.Found...) {
+			out[i][t.ID] = t.Result
+		}
+	}
+	return out
+}
+
+// row is one id's results in order of the attempts.
+func (g *gate) row(results []map[string]Result, attempts []Attempt, id string) []Result {
+	out := make([]Result, len(results))
+	for i, m := range results {
+		r, ok := m[id]
+		switch {
+		case ok:
+			out[i] = r
+		case attempts[i].Score.unbuilt(id):
+			out[i] = Unbuilt
+		default:
+			out[i] = Absent
+		}
+	}
+	return out
+}
+
+// pointer finds names that hold an address, which differs from run to run.
+var pointer = regexp.MustCompile(`0x[0-9a-fA-F]{6,}`)
+
+// derive makes the lists: failed or absent on base and passed on gold; passed on both. An id whose results disagree between the attempts of one state, or whose name
+// holds an address, is left out and said to be unstable: no candidate could be held to it.
+func (g *gate) derive(base, gold []map[string]Result) {
+	g.e.Derived = true
+	ids := map[string]bool{}
+	for _, m := range slices.Concat(base, gold) {
+		for id := range m {
+			ids[id] = true
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
+		b, g1 := passes(base, id), passes(gold, id)
+		switch {
+		case b > 0 && b < len(base), g1 > 0 && g1 < len(gold), g1 > 0 && pointer.MatchString(id):
+			g.e.Unstable = append(g.e.Unstable, id)
+		case g1 == 0:
+		case b > 0:
+			g.e.PassToPass = append(g.e.PassToPass, id)
+		case failedOrAbsent(base, id):
+			g.e.FailToPass = append(g.e.FailToPass, id)
+		}
+	}
+}
+
+func passes(results []map[string]Result, id string) int {
+	n := 0
+	for _, m := range results {
+		if m[id] == Passed {
+			n++
+		}
+	}
+	return n
+}
+
+func failedOrAbsent(results []map[string]Result, id string) bool {
+	for _, m := range results {
+		if r, ok := m[id]; ok && r != Failed {
+			return false // skipped, repeated
+		}
+	}
+	return true
+}

@@ -1,0 +1,309 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"pbuild/bench/kind"
+	"pbuild/engine/task"
+)
+
+// found is one result that a run reported, under the canonical id of its test.
+type found struct {
+	id     string
+	result Result
+}
+
+// A suite is what a parser made of a run.
+type suite struct {
+	tests       []found
+	lookup      func(id string) []int // which of tests an expected id means; canonical ids that differ make it ambiguous
+	combine     bool                  // equal ids are one test: any failure fails it
+	buildFailed []string              // sorted
+	setupFailed []string
+	culprits    []string
+	outside     []string          // failures that are no test's own, as OtherFailures names them
+	doubt       string            // why the report contradicts itself, although each result may be well
+	doubts      map[string]string // the same for one directory of Go tests
+	broken      string            // why nothing can be read from it
+	onLog       bool              // it was read from the log, which may be cut
+}
+
+// Parse reads one run. Expected replaces the lists of a spec that derives them; nil there means that a gate is about to.
+// Every format but exit needs at least one expected id, or Derive.
+func Parse(spec *kind.ScoreSpec, in Input, expected *Expected) Score {
+	s := Score{Format: spec.Format, Exit: in.Exit, TimedOut: in.TimedOut, Truncated: in.Truncated}
+	if spec.Format == "exit" {
+		s.judgeExit()
+		return s
+	}
+	var su suite
+	switch {
+	case len(in.Refused) > 0 && spec.Format == "junit":
+		path := slices.Min(slices.Collect(maps.Keys(in.Refused)))
+		su.broken = fmt.Sprintf("report %s was refused: %s", path, in.Refused[path])
+	case spec.Format == "gotest":
+		su = parseGoTest(in, spec.Command)
+	case spec.Format == "junit":
+		su = parseJUnit(in)
+	case spec.Format == "tap":
+		su = parseTAP(in)
+	default:
+		su.broken = fmt.Sprintf("no parser for format %q", spec.Format)
+	}
+	f2p, p2p := spec.FailToPass, spec.PassToPass
+	derive := spec.Derive && expected == nil
+	if spec.Derive && expected != nil {
+		f2p, p2p = expected.FailToPass, expected.PassToPass
+	}
+	s.BuildFailed, s.SetupFailed, s.Culprits = su.buildFailed, su.setupFailed, su.culprits
+	s.match(&su, in, f2p, p2p, derive)
+	s.judge(&su, derive)
+	return s
+}
+
+// judgeExit is the exit format's rule. A status of 126 or 127 says that the command, or a library of its, could not be started: that is
+// the environment, never a failing test.
+func (s *Score) judgeExit() {
+	switch {
+	case s.TimedOut != "":
+		s.fail(TimedOut, "the "+s.TimedOut+" limit was reached")
+	case s.Exit == 0:
+		s.Verdict = task.Pass
+	case s.Exit == 126 || s.Exit == 127:
+		s.fail(ToolError, cannotStart(s.Exit))
+	default:
+		s.fail(NonzeroExit, fmt.Sprintf("exit %d", s.Exit))
+	}
+}
+
+func cannotStart(exit int) string {
+	return fmt.Sprintf("exit %d: the command or one of its libraries could not be started", exit)
+}
+
+func (s *Score) fail(r Reason, detail string) {
+	s.Verdict, s.Reason, s.Detail = task.Fail, r, oneLine(detail)
+	if r == TimedOut {
+		s.Verdict = task.Timeout
+	}
+}
+
+// match gives every expected id its result, and counts and names the rest.
+func (s *Score) match(su *suite, in Input, f2p, p2p []string, derive bool) {
+	groups, order := group(su)
+	expected := map[string]bool{} // canonical ids that an expected id means
+	resolve := func(ids []string) []TestResult {
+		ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+		out := make([]TestResult, 0, len(ids))
+		for _, id := range ids {
+			r, canonical := Absent, normalize(s.Format, id, in)
+			if hits := su.hits(canonical); len(hits) > 1 {
+				r = Ambiguous
+			} else if len(hits) == 1 {
+				expected[hits[0]] = true
+				r = groups[hits[0]]
+			} else if s.unbuilt(canonical) {
+				r = Unbuilt
+			}
+			out = append(out, TestResult{id, r})
+		}
+		return out
+	}
+	s.FailToPass, s.PassToPass = resolve(f2p), resolve(p2p)
+	for _, t := range s.Expected() {
+		s.Total++
+		if t.Result == Passed {
+			s.Passed++
+		}
+	}
+	for _, id := range order {
+		r := groups[id]
+		s.Counts.add(r)
+		if derive {
+			s.Found = append(s.Found, TestResult{id, r})
+		}
+		if r == Failed && !expected[id] {
+			s.OtherFailures = append(s.OtherFailures, id)
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(su.doubts)) {
+		if su.doubt == "" && (derive || slices.ContainsFunc(slices.Collect(maps.Keys(expected)), func(id string) bool { return goDir(id) == dir })) {
+			su.doubt = su.doubts[dir]
+		}
+	}
+	s.OtherFailures = append(s.OtherFailures, su.outside...)
+	slices.Sort(s.OtherFailures)
+	s.OtherFailed = len(s.OtherFailures)
+	s.OtherFailures = s.OtherFailures[:min(s.OtherFailed, maxOther)]
+}
+
+func (c *Counts) add(r Result) {
+	switch r {
+	case Passed:
+		c.Passed++
+	case Failed:
+		c.Failed++
+	case Skipped, Todo:
+		c.Skipped++
+	default:
+		c.Other++
+	}
+}
+
+// group gives each canonical id one result, and lists the ids in order.
+func group(su *suite) (map[string]Result, []string) {
+	groups := make(map[string]Result, len(su.tests))
+	var order []string
+	for _, t := range su.tests {
+		have, again := groups[t.id]
+		switch {
+		case !again:
+			groups[t.id] = t.result
+			order = append(order, t.id)
+		case have == Failed && t.result == Failed:
+		case su.combine:
+			groups[t.id] = worst(have, t.result)
+		default:
+			groups[t.id] = Duplicate
+		}
+	}
+	slices.Sort(order)
+	return groups, order
+}
+
+// worst combines two results of what is one test: any failure fails, and what was not run cannot pass.
+func worst(a, b Result) Result {
+	rank := func(r Result) int { return slices.Index([]Result{Failed, Rerun, Skipped, Todo, Passed}, r) }
+	return slices.MinFunc([]Result{a, b}, func(x, y Result) int { return cmp.Compare(rank(x), rank(y)) })
+}
+
+// hits are the canonical ids that an expected id means, each once.
+func (su *suite) hits(id string) []string {
+	if su.lookup == nil {
+		return nil
+	}
+	var ids []string
+	for _, i := range su.lookup(id) {
+		if !slices.Contains(ids, su.tests[i].id) {
+			if ids = append(ids, su.tests[i].id); len(ids) > 1 {
+				break // ambiguous, however many more there are
+			}
+		}
+	}
+	return ids
+}
+
+// judge is the rule of passing: every expected id has exactly one result and it is pass, and the exit agrees.
+func (s *Score) judge(su *suite, derive bool) {
+	failed := s.Counts.Failed + len(su.outside)
+	switch {
+	case s.TimedOut != "":
+		s.fail(TimedOut, "the "+s.TimedOut+" limit was reached")
+	case su.broken != "":
+		s.fail(ToolError, su.broken)
+	case len(su.tests) == 0 && len(su.buildFailed)+len(su.setupFailed) == 0 && (s.Exit == 126 || s.Exit == 127):
+		s.fail(ToolError, cannotStart(s.Exit))
+	case s.Total == 0 && !derive:
+		s.fail(ToolError, "no id is expected")
+	case s.Truncated && su.onLog && !s.has(Failed, Unbuilt):
+		s.fail(ToolError, "output_truncated: the log that holds the results was cut at its limit")
+	case s.Exit == 0 && failed > 0:
+		s.fail(ReportMismatch, "exit 0, but the report has failures: "+s.names(Failed))
+	case s.judgeIDs():
+	case s.Counts.Passed == 0:
+		s.fail(NoTests, fmt.Sprintf("no test passed, exit %d", s.Exit))
+	case su.doubt != "":
+		s.fail(ReportMismatch, su.doubt)
+	case s.Exit != 0 && failed == 0:
+		s.fail(ReportMismatch, fmt.Sprintf("exit %d, but no test of the report failed", s.Exit))
+	default:
+		s.Verdict = task.Pass
+	}
+}
+
+// judgeIDs fails the score for the first kind of result, in the order of what tells most, that is no pass.
+func (s *Score) judgeIDs() bool {
+	if s.Counts == (Counts{}) && s.Total > 0 && !s.has(Unbuilt) {
+		s.fail(NoTests, fmt.Sprintf("no test ran, exit %d", s.Exit))
+		return true
+	}
+	for _, c := range []struct {
+		result Result
+		reason Reason
+		verb   string
+	}{
+		{Ambiguous, AmbiguousID, "more than one test is meant by"},
+		{Duplicate, DuplicateID, "more than one result of"},
+		{Failed, FailedTest, "failed:"},
+		{Rerun, FailedTest, "failed, and passed only when run again:"},
+		{Unbuilt, BuildFailed, "did not build:"},
+		{Absent, MissingTest, "no result of"},
+		{Skipped, SkippedTest, "skipped:"},
+		{Todo, SkippedTest, "marked as still to do:"},
+	} {
+		if s.has(c.result) {
+			s.fail(c.reason, c.verb+" "+s.names(c.result))
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Score) has(results ...Result) bool {
+	is := func(t TestResult) bool { return slices.Contains(results, t.Result) }
+	return slices.ContainsFunc(s.FailToPass, is) || slices.ContainsFunc(s.PassToPass, is)
+}
+
+// names lists some of the expected ids with result r, or of the other failures if there is none.
+func (s *Score) names(r Result) string {
+	var ids []string
+	for _, t := range s.Expected() {
+		if t.Result == r {
+			ids = append(ids, t.ID)
+		}
+	}
+	if len(ids) == 0 {
+		ids = s.OtherFailures
+	}
+	const most = 3
+	if len(ids) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(ids[:most], ", "), len(ids)-most)
+	}
+	return strings.Join(ids, ", ")
+}
+
+// unbuilt says whether the package or file that holds id failed to build. A tap id does not name its file, so any file that failed to load may hold it.
+func (s *Score) unbuilt(id string) bool {
+	if len(s.BuildFailed)+len(s.SetupFailed) == 0 {
+		return false
+	}
+	switch s.Format {
+	case "gotest":
+		dir := goDir(id)
+		return slices.Contains(s.BuildFailed, dir) || slices.Contains(s.SetupFailed, dir)
+	case "junit":
+		dotted := dottedID(id)
+		return slices.ContainsFunc(s.BuildFailed, func(m string) bool {
+			return strings.HasPrefix(dotted, m+".") || strings.HasPrefix(dotted, m+"::")
+		})
+	}
+	return true
+}
+
+// oneLine makes text of a run fit for one line of a table: control characters gone, 300 bytes at most.
+func oneLine(s string) string {
+	const most = 300
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most-3], "") + "..."
+	}
+	return s
+}

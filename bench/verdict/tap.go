@@ -1,0 +1,285 @@
+package verdict
+
+import (
+	"bytes"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// maxTAPDepth bounds how deep subtests nest: a description path repeats what stands above it.
+const maxTAPDepth = 32
+
+// maxTAPID bounds an id, so that a long name above many points cannot make the result much larger than the log.
+const maxTAPID = 1024
+
+func cutTAP(id string) string { return id[:min(len(id), maxTAPID)] }
+
+// A tapPoint is one test point: a leaf, or a subtest with points below it.
+type tapPoint struct {
+	name   string
+	result Result
+	below  []*tapPoint
+	yaml   tapYAML
+}
+
+// tapYAML is what the block below a point tells of node:test: that a file, not a test, failed.
+type tapYAML struct{ exitCode, codeFailure bool }
+
+// A tapLevel collects the points at one indentation.
+type tapLevel struct {
+	points  []*tapPoint
+	subtest string // the name of the last "# Subtest: NAME" at this level, for points below it that nothing closes
+	planned int
+	plan    bool
+	brace   *tapPoint // stands open with " {"
+}
+
+// A tapReader reads TAP 13 and 14 line by line: https://testanything.org/tap-version-14-specification.html.
+type tapReader struct {
+	levels []*tapLevel // by depth; four blanks are one
+	inYAML int         // indentation of the open block, or -1
+	last   *tapPoint   // the point that a block may follow
+	lastAt int         // and its indentation
+	bail   string
+	lines  int // that are TAP
+}
+
+func parseTAP(in Input) suite {
+	r := tapReader{inYAML: -1, levels: []*tapLevel{{}}}
+	for line := range bytes.Lines(in.Stdout) {
+		r.line(strings.TrimRight(stripANSI(string(line)), "\r\n"))
+	}
+	r.close(0)
+	su := suite{onLog: true, combine: true}
+	index := map[string][]int{}
+	r.collect(&su, r.levels[0].points, "", in)
+	for i, t := range su.tests {
+		index[t.id] = append(index[t.id], i)
+	}
+	su.lookup = func(id string) []int { return index[cutTAP(id)] }
+	slices.Sort(su.buildFailed)
+	top := r.levels[0]
+	switch {
+	case r.bail != "":
+		su.outside = append(su.outside, "Bail out! "+r.bail)
+		su.doubt = "the run bailed out: " + r.bail
+	case r.lines == 0 && len(bytes.TrimSpace(in.Stdout)) > 0:
+		su.broken = "stdout holds no TAP"
+	case top.plan && top.planned != len(top.points):
+		su.doubt = "the plan names " + strconv.Itoa(top.planned) + " tests, and " + strconv.Itoa(len(top.points)) + " ran"
+	case !top.plan && len(top.points) > 0:
+		su.doubt = "the plan is missing: the run did not come to its end"
+	}
+	return su
+}
+
+func (r *tapReader) line(line string) {
+	text := strings.TrimLeft(line, " ")
+	indent := len(line) - len(text)
+	if r.inYAML >= 0 {
+		switch {
+		case text == "..." && indent <= r.inYAML: // one that is deeper is of a message
+			r.inYAML = -1
+			return
+		case text == "" || indent >= r.inYAML:
+			r.yaml(text)
+			return
+		}
+		r.inYAML = -1
+	}
+	if text == "---" && r.last != nil && indent > r.lastAt {
+		r.inYAML = indent
+		return
+	}
+	depth := min(indent/4, maxTAPDepth)
+	switch {
+	case strings.HasPrefix(text, "ok") || strings.HasPrefix(text, "not ok"):
+		if p := readPoint(text); p != nil {
+			r.lines++
+			r.point(p, depth, indent)
+		}
+	case strings.HasPrefix(text, "# Subtest: "):
+		r.lines++
+		r.level(depth).subtest = unescapeTAP(text[len("# Subtest: "):])
+		r.last = nil
+	case strings.HasPrefix(text, "1.."):
+		r.plan(text[3:], depth)
+	case strings.HasPrefix(text, "Bail out!"):
+		r.lines++
+		r.bail = strings.TrimSpace(text[len("Bail out!"):])
+		if r.bail == "" {
+			r.bail = "(no reason given)"
+		}
+	case strings.HasPrefix(text, "TAP version "):
+		r.lines++
+	case text == "}" && r.level(depth).brace != nil:
+		r.closeBrace(depth)
+	case text != "":
+		r.last = nil
+	}
+}
+
+func (r *tapReader) yaml(text string) {
+	switch {
+	case strings.HasPrefix(text, "exitCode: "):
+		r.last.yaml.exitCode = text != "exitCode: 0"
+	case text == "failureType: 'testCodeFailure'":
+		r.last.yaml.codeFailure = true
+	}
+}
+
+func (r *tapReader) level(depth int) *tapLevel {
+	for len(r.levels) <= depth {
+		r.levels = append(r.levels, &tapLevel{})
+	}
+	return r.levels[depth]
+}
+
+// point adds p at depth; the points below it that stand open are its own.
+func (r *tapReader) point(p *tapPoint, depth, indent int) {
+	level := r.level(depth)
+	r.close(depth + 1)
+	if len(r.levels) > depth+1 {
+		p.below = r.levels[depth+1].points
+		r.levels = r.levels[:depth+1]
+	}
+	level.points = append(level.points, p)
+	level.subtest, level.brace = "", nil
+	if strings.HasSuffix(p.name, " {") {
+		level.brace = p
+	}
+	r.last, r.lastAt = p, indent
+}
+
+// closeBrace gives the point that stands open with " {" what came after it (TAP 14, buffered subtests).
+func (r *tapReader) closeBrace(depth int) {
+	p := r.level(depth).brace
+	r.level(depth).brace = nil
+	r.close(depth + 1)
+	if len(r.levels) > depth+1 {
+		p.name = strings.TrimSuffix(p.name, " {")
+		p.below = r.levels[depth+1].points
+		r.levels = r.levels[:depth+1]
+	}
+}
+
+// close folds every level below depth into the one above it, under the name that its comment gave: nothing closes them any more.
+func (r *tapReader) close(depth int) {
+	for d := len(r.levels) - 1; d > depth; d-- {
+		above, open := r.levels[d-1], r.levels[d].points
+		if len(open) > 0 {
+			above.points = append(above.points, &tapPoint{name: above.subtest, below: open, result: Passed})
+		}
+		r.levels = r.levels[:d]
+	}
+}
+
+func (r *tapReader) plan(text string, depth int) {
+	number, _, _ := strings.Cut(text, "#")
+	n, err := strconv.Atoi(strings.TrimSpace(number))
+	if err != nil || n < 0 {
+		return
+	}
+	r.lines++
+	level := r.level(depth)
+	level.plan = true
+	level.planned += n // streams may follow one another
+	r.last = nil
+}
+
+// readPoint reads "ok 3 - description # SKIP reason", or returns nil.
+func readPoint(text string) *tapPoint {
+	p := &tapPoint{result: Passed}
+	rest, failed := strings.CutPrefix(text, "not ")
+	if failed {
+		p.result = Failed
+	}
+	rest = rest[len("ok"):]
+	if rest != "" && rest[0] != ' ' {
+		return nil
+	}
+	rest = strings.TrimLeft(rest, " ")
+	if digits := strings.TrimLeft(rest, "0123456789"); digits == "" || digits[0] == ' ' {
+		rest = strings.TrimLeft(digits, " ")
+	}
+	rest = strings.TrimPrefix(rest, "- ")
+	if i := directive(rest); i >= 0 {
+		word, _, _ := strings.Cut(strings.ToLower(strings.TrimLeft(rest[i+1:], " ")), " ")
+		switch {
+		case strings.HasPrefix(word, "skip"):
+			p.result = Skipped
+			rest = rest[:i]
+		case strings.HasPrefix(word, "todo"):
+			p.result = Todo
+			rest = rest[:i]
+		case strings.HasPrefix(word, "time="):
+			rest = rest[:i]
+		}
+	}
+	p.name = unescapeTAP(strings.TrimSpace(rest))
+	return p
+}
+
+// directive finds the last # that is not escaped and follows a blank, or begins the text.
+func directive(s string) int {
+	for i := len(s) - 1; i >= 0; i-- {
+		if s[i] == '#' && (i == 0 || s[i-1] == ' ') {
+			return i
+		}
+	}
+	return -1
+}
+
+func unescapeTAP(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	return strings.NewReplacer(`\\`, `\`, `\#`, `#`).Replace(s)
+}
+
+// stripANSI removes colour codes, which some reporters put around names.
+func stripANSI(s string) string {
+	if !strings.Contains(s, "\x1b[") {
+		return s
+	}
+	var b strings.Builder
+	for {
+		before, after, ok := strings.Cut(s, "\x1b[")
+		b.WriteString(before)
+		if !ok {
+			return b.String()
+		}
+		s = strings.TrimLeft(after, "0123456789;:?")
+		if s != "" {
+			s = s[1:]
+		}
+	}
+}
+
+// collect adds the leaves below prefix. A parent counts only where it failed and nothing below it did: a hook, or a plan of its own.
+func (r *tapReader) collect(su *suite, points []*tapPoint, prefix string, in Input) (failed bool) {
+	for _, p := range points {
+		name := relative(p.name, in.Workspace)
+		id := cutTAP(prefix + name)
+		if len(p.below) > 0 {
+			below := r.collect(su, p.below, id+" > ", in)
+			failed = failed || below
+			if below || p.result != Failed {
+				continue
+			}
+		}
+		if p.result == Failed && len(p.below) == 0 && p.yaml.exitCode && p.yaml.codeFailure && isScript(name) {
+			su.buildFailed = append(su.buildFailed, name)
+		}
+		failed = failed || p.result == Failed
+		su.tests = append(su.tests, found{id, p.result})
+	}
+	return failed
+}
+
+// isScript says that node:test named a file, because it could not be loaded or ended badly.
+func isScript(name string) bool {
+	return slices.Contains([]string{".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"}, path.Ext(name))
+}
