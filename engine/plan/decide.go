@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"slices"
 
 	"pbuild/engine/digest"
 	"pbuild/engine/task"
@@ -11,6 +12,9 @@ import (
 //
 // An end is certain (ends), or likely: what it will be if all that runs comes out as it did last time. From likely ends come the
 // hypothetical keys, and from these the decision maybe.
+//
+// A certain end is shaky if a failure upstream could still make the task skipped: a key may be known and its record be there while what the
+// task waits for runs again. What cannot do without the task may build on a shaky end, for it would be skipped as well; what tolerates failures may not.
 type decider struct {
 	p      *Plan
 	keyer  *Keyer
@@ -19,6 +23,7 @@ type decider struct {
 	likely []task.End // nil until the first is asked for
 	real   task.Ends  // certain and guess as values, made once
 	hypo   task.Ends
+	steady bool // certainEnd tells no shaky ends
 }
 
 type certainty uint8
@@ -28,6 +33,7 @@ const (
 	guessed                       // likely holds its likely end
 	nothing                       // it has no likely end
 	open                          // it may yet turn out unneeded
+	shaky                         // its certain end holds unless something upstream fails
 )
 
 // Decide says for every task whether it runs. It touches no disk but by in.Files. A MissingInputs error lists every input file that is not there;
@@ -59,10 +65,10 @@ func Decide(in Inputs) (*Plan, error) {
 }
 
 func (d *decider) certainEnd(id task.ID) *task.End {
-	if d.state[id]&certain != 0 {
-		return &d.ends[id]
+	if d.state[id]&certain == 0 || d.steady && d.state[id]&shaky != 0 {
+		return nil
 	}
-	return nil
+	return &d.ends[id]
 }
 
 // likelyEnd is the certain end, else the likely one, else what the task's address ended with last, else nil.
@@ -99,6 +105,10 @@ func (d *decider) settle(id task.ID, e task.End) {
 
 func (d *decider) decide(id task.ID) error {
 	t, it := &d.p.Graph.Tasks[id], &d.p.Items[id]
+	d.steady = d.needsSteady(t)
+	if d.isShaky(t) {
+		d.state[id] |= shaky
+	}
 	fate, root, sure := t.Fate(d.real)
 	if fate != task.Proceed {
 		it.Decision, it.Root = Unneeded, root
@@ -181,7 +191,7 @@ func (d *decider) fated(fate task.Fate, root task.ID, ends task.Ends) task.End {
 // mayBeUnneeded says whether a condition of t, or of what it cannot do without, is still open.
 func (d *decider) mayBeUnneeded(t *task.Task) bool {
 	for i := range t.When {
-		if d.state[t.When[i].On]&certain == 0 {
+		if d.certainEnd(t.When[i].On) == nil {
 			return true
 		}
 	}
@@ -193,10 +203,40 @@ func (d *decider) mayBeUnneeded(t *task.Task) bool {
 	return false
 }
 
+// needsSteady says whether t would go on, with another key or condition, if a failure upstream undid a shaky end.
+func (d *decider) needsSteady(t *task.Task) bool {
+	for i := range t.Deps {
+		dep := &t.Deps[i]
+		if dep.Tolerate < task.TolerateFailed || d.state[dep.On]&shaky == 0 {
+			continue
+		}
+		asked := slices.ContainsFunc(t.When, func(c task.Condition) bool { return c.On == dep.On })
+		if dep.Use != task.UseOrder || asked {
+			return true
+		}
+	}
+	return false
+}
+
+// isShaky says whether a failure upstream could make t skipped. A condition that is steadily false excludes that.
+func (d *decider) isShaky(t *task.Task) bool {
+	if !slices.ContainsFunc(t.Deps, func(dep task.Dep) bool {
+		s := d.state[dep.On]
+		return dep.Tolerate != task.TolerateAny && (s&certain == 0 || s&shaky != 0)
+	}) {
+		return false
+	}
+	was := d.steady
+	d.steady = true
+	fate, _, _ := t.Fate(d.real)
+	d.steady = was
+	return fate != task.Unneed
+}
+
 // contribution is what a dependency certainly puts into a key. An opaque one need not have run for that: its own key is enough, unless
 // its dependent could also go on without it, and then keys on how it ended.
 func (d *decider) contribution(dep *task.Dep) (digest.Digest, bool) {
-	if d.state[dep.On]&certain != 0 {
+	if d.certainEnd(dep.On) != nil {
 		return dep.Contribution(d.real), true
 	}
 	it := &d.p.Items[dep.On]

@@ -42,8 +42,9 @@ func (p *Plan) Reasons(id task.ID) []Reason {
 func (p *Plan) unknown(id task.ID) Reason {
 	d := p.decider
 	t := &p.Graph.Tasks[id]
+	d.steady = d.needsSteady(t)
 	for i := range t.When {
-		if d.state[t.When[i].On]&certain == 0 {
+		if d.certainEnd(t.When[i].On) == nil {
 			return Reason{Code: UpstreamUnknown, Detail: p.Address(t.When[i].On)}
 		}
 	}
@@ -55,7 +56,7 @@ func (p *Plan) unknown(id task.ID) Reason {
 		}
 	}
 	for i := range t.Deps { // only whether it is needed at all is unknown
-		if on := t.Deps[i].On; d.state[on]&certain == 0 {
+		if on := t.Deps[i].On; d.certainEnd(on) == nil {
 			return Reason{Code: UpstreamUnknown, Detail: p.Address(on)}
 		}
 	}
@@ -91,6 +92,7 @@ func (p *Plan) Why(id task.ID) []Comparison {
 func (p *Plan) components(id task.ID) (now []digest.Component, unknown map[string]bool) {
 	d := p.decider
 	unknown = make(map[string]bool)
+	d.steady = d.needsSteady(&p.Graph.Tasks[id])
 	_, _, err := d.keyer.key(id, func(dep *task.Dep) (digest.Digest, bool) {
 		c, ok := d.contribution(dep)
 		if !ok {

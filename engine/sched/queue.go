@@ -48,7 +48,7 @@ func (s *State) best() *queue {
 	var best *queue
 	for i := range s.queues {
 		q := &s.queues[i]
-		if i != pureQueue && q.open() && (best == nil || best.heap.less(q.heap.ids[0], best.heap.ids[0])) {
+		if i != pureQueue && q.open() && (best == nil || q.heap.less(best.heap.ids[0], q.heap.ids[0])) {
 			best = q
 		}
 	}
