@@ -93,7 +93,11 @@ func (l *loop) attempt(id task.ID, key task.Key, number int, note *task.Attempt)
 			in.Digest = d.Contribution(l.ends)
 		}
 		if e.Status == task.OK && l.p.Graph.Tasks[d.On].Spec.Kind().Opaque {
-			in.Attempt = func() *task.Attempt { return l.attempt(d.On, e.Record.Key, 1, a) }
+			in.Attempt = func() *task.Attempt {
+				up := l.attempt(d.On, e.Record.Key, 1, a)
+				up.Record = e.Record
+				return up
+			}
 		}
 	}
 	return a

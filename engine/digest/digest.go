@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"strings"
 )
 
@@ -90,4 +91,13 @@ func Parse(s string) (Digest, error) {
 		return d, fmt.Errorf("digest: %q: %w", s, err)
 	}
 	return d, nil
+}
+
+// From returns the SHA-256 of everything that r gives.
+func From(r io.Reader) (Digest, error) {
+	h := sha256.New()
+	if _, err := io.Copy(h, r); err != nil {
+		return Digest{}, err
+	}
+	return Digest(h.Sum(nil)), nil
 }

@@ -29,7 +29,9 @@ type Attempt struct {
 	Number  int  // 1 is the first; infra and provider failures are tried again
 	Alone   bool // it has its node to itself: this is the run that confirms a time-out
 	Inputs  []Input
-	Before  *Record // with Alone: the run that timed out, for the evidence
+	// Record is what a lost product was recorded with when it was first made; nil otherwise.
+	Record *Record
+	Before *Record // with Alone: the run that timed out, for the evidence
 
 	// Log passes output on as it appears, if anyone listens; it may be nil. stream is "stdout" or "stderr".
 	Log func(stream string, data []byte)

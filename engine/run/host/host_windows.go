@@ -35,6 +35,6 @@ func waitLock(context.Context, *os.File) error { return nil }
 func isCrossDevice(error) bool                 { return true }
 
 // InPlace cannot run anything here.
-func InPlace(context.Context, []string, string, []string, run.Limits, func(string, []byte)) (*run.Result, error) {
+func InPlace(context.Context, *run.Command, string, []string) (*run.Result, error) {
 	return nil, errWindows
 }

@@ -16,37 +16,37 @@ import (
 )
 
 // InPlace runs a command in dir as it is: no sandbox, no state. It dies as a process group; what leaves the group lives on, but does not hold the
-// return up. env holds everything, HOME too; CPU, memory and processes are not limited. It is for `task` blocks, of which there may be ten thousand that each take a
+// return up. Of c it takes Argv, Secrets, Log, and the limits of time and output. env holds everything, HOME too; CPU, memory and processes are not limited. It is for `task` blocks, of which there may be ten thousand that each take a
 // millisecond: one goroutine, no timer that is not asked for, and little beside fork and exec.
-func InPlace(ctx context.Context, argv []string, dir string, env []string, limits run.Limits, log func(stream string, data []byte)) (*run.Result, error) {
-	if len(argv) == 0 {
+func InPlace(ctx context.Context, c *run.Command, dir string, env []string) (*run.Result, error) {
+	if len(c.Argv) == 0 {
 		return nil, fmt.Errorf("host: no command")
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	program, err := lookPath(argv[0], dir, env)
+	program, err := lookPath(c.Argv[0], dir, env)
 	if err != nil {
 		return nil, err
 	}
 	var p inPlace
 	started := time.Now()
-	if err := p.start(program, argv, dir, env); err != nil {
-		return nil, fmt.Errorf("start %s: %w", argv[0], err)
+	if err := p.start(program, c.Argv, dir, env); err != nil {
+		return nil, fmt.Errorf("start %s: %w", c.Argv[0], err)
 	}
 	defer p.close()
-	l := newLogger(limits.Output, nil, log)
+	l := newLogger(c.Limits.Output, c.Secrets, c.Log)
 	defer context.AfterFunc(ctx, p.kill)()
-	if limits.Wall > 0 {
-		defer time.AfterFunc(limits.Wall, func() {
+	if c.Limits.Wall > 0 {
+		defer time.AfterFunc(c.Limits.Wall, func() {
 			p.timedOut.CompareAndSwap(nil, &wallLimit)
 			p.kill()
 		}).Stop()
 	}
-	if err := p.pump(l, limits.Idle); err != nil {
+	if err := p.pump(l, c.Limits.Idle); err != nil {
 		p.kill()
 		p.wait(0)
-		return nil, fmt.Errorf("read the output of %s: %w", argv[0], err)
+		return nil, fmt.Errorf("read the output of %s: %w", c.Argv[0], err)
 	}
 	p.wait(0)
 	if ctx.Err() != nil {
@@ -54,7 +54,7 @@ func InPlace(ctx context.Context, argv []string, dir string, env []string, limit
 	}
 	res := &run.Result{
 		Exit: p.status.ExitStatus(), Elapsed: time.Since(started), CPU: time.Duration(p.usage.Utime.Nano() + p.usage.Stime.Nano()),
-		MaxRSS: maxRSS(&p.usage), Limits: limitsText(describeTimes(&limits), nil),
+		MaxRSS: maxRSS(&p.usage), Limits: limitsText(describeTimes(&c.Limits), nil),
 	}
 	if p.status.Signaled() {
 		res.Exit = 128 + int(p.status.Signal())

@@ -1,0 +1,225 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"pbuild/bench/kind"
+	"pbuild/engine/digest"
+	"pbuild/engine/run"
+	"pbuild/engine/task"
+	"pbuild/engine/tree"
+)
+
+// maxStored is the largest output of a task that is stored without cache = true, in bytes.
+const maxStored = 64 << 10
+
+// Tasks runs Makefile-style tasks: in the workspace directory, in place, or in a sandbox that holds only the declared inputs.
+type Tasks struct {
+	Dir     string // the workspace
+	Home    string // HOME of tasks in place
+	Blobs   task.Blobs
+	Environ *Environ
+	Runner  run.Runner
+	Trees   *tree.Repo
+	Node    string
+	// InPlace starts a command in Dir and waits for it; all its processes are dead when it returns.
+	InPlace func(ctx context.Context, c *run.Command, dir string, env []string) (*run.Result, error)
+
+	dirs sync.Map // directories of outputs that are known to be there
+}
+
+func (t *Tasks) Run(ctx context.Context, a *task.Attempt) (task.Outcome, error) {
+	spec := a.Task.Spec.(*kind.TaskSpec)
+	cmd := &run.Command{Env: map[string]string{}, Limits: run.Limits{Wall: spec.Timeout, Output: 10 << 20}, Log: a.Log}
+	declared := kind.Command{Env: spec.Env, PassEnv: spec.PassEnv, SecretEnv: spec.SecretEnv, Secrets: spec.Secrets}
+	if err := t.Environ.declared(cmd.Env, &cmd.Secrets, &declared, spec.Runtime.Path); err != nil {
+		return task.Outcome{}, err
+	}
+	if err := t.clearOutputs(a.Task.Outputs); err != nil {
+		return task.Outcome{}, err
+	}
+	var res *run.Result
+	var err error
+	if spec.Sandbox {
+		res, err = t.sandboxed(ctx, cmd, spec, a)
+	} else {
+		res, err = t.inPlace(ctx, cmd, spec)
+	}
+	if err != nil {
+		return task.Outcome{}, err
+	}
+	out := task.Outcome{Status: task.OK, Exit: res.Exit, Node: t.Node, Isolation: res.Isolation.String()}
+	if len(res.Log) > 0 {
+		if out.Log, err = t.Blobs.Put(res.Log); err != nil {
+			return out, err
+		}
+	}
+	if res.TimedOut != "" || res.Exit != 0 {
+		out.Status, out.Reason, out.Tail = task.Failed, "the command "+ended(res), tail(res.Log)
+		return out, nil
+	}
+	return t.collect(out, a.Task)
+}
+
+func (t *Tasks) inPlace(ctx context.Context, cmd *run.Command, spec *kind.TaskSpec) (*run.Result, error) {
+	if err := t.directory(t.Home); err != nil {
+		return nil, err
+	}
+	env := []string{"HOME=" + t.Home, "TMPDIR=/tmp", "LANG=C.UTF-8", "TZ=UTC"}
+	for name, value := range cmd.Env {
+		env = append(env, name+"="+value)
+	}
+	cmd.Argv = spec.Argv
+	return t.InPlace(ctx, cmd, t.Dir, env)
+}
+
+// directory makes a directory that is not known to be there.
+func (t *Tasks) directory(dir string) error {
+	if _, known := t.dirs.Load(dir); known {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	t.dirs.Store(dir, true)
+	return nil
+}
+
+// clearOutputs removes the declared outputs and makes their directories, each once.
+func (t *Tasks) clearOutputs(outputs []string) error {
+	for _, o := range outputs {
+		full := filepath.Join(t.Dir, filepath.FromSlash(o))
+		if err := os.Remove(full); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := t.directory(filepath.Dir(full)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// collect hashes the declared outputs, each of which must now exist, and stores the small ones.
+func (t *Tasks) collect(out task.Outcome, tk *task.Task) (task.Outcome, error) {
+	for _, o := range tk.Outputs {
+		got, content, err := readFile(filepath.Join(t.Dir, filepath.FromSlash(o)), tk.Store)
+		if errors.Is(err, fs.ErrNotExist) {
+			out.Status, out.Reason = task.Failed, fmt.Sprintf("the command exited with 0 and did not make its output %s", o)
+			return out, nil
+		}
+		if err != nil {
+			return out, err
+		}
+		if content != nil {
+			if _, err := t.Blobs.Put(content); err != nil {
+				return out, err
+			}
+		}
+		got.Role = o
+		out.Outputs = append(out.Outputs, got)
+	}
+	return out, nil
+}
+
+// readFile returns what a record says of one file, and its content if it is to be stored.
+func readFile(name string, store bool) (task.Output, []byte, error) {
+	fi, err := os.Lstat(name)
+	if err != nil {
+		return task.Output{}, nil, err
+	}
+	out := task.Output{Size: fi.Size(), Mode: 0o644}
+	switch {
+	case fi.Mode()&fs.ModeSymlink != 0:
+		target, err := os.Readlink(name)
+		if err != nil {
+			return out, nil, err
+		}
+		out.Mode, out.Digest = 0o120000, digest.Of([]byte(target))
+		return out, []byte(target), nil
+	case !fi.Mode().IsRegular():
+		return out, nil, fmt.Errorf("output %s is neither a file nor a link", name)
+	case fi.Mode()&0o111 != 0:
+		out.Mode = 0o755
+	}
+	if fi.Size() > maxStored && !store {
+		f, err := os.Open(name)
+		if err != nil {
+			return out, nil, err
+		}
+		defer f.Close()
+		out.Digest, err = digest.From(f)
+		return out, nil, err
+	}
+	content, err := os.ReadFile(name)
+	if content == nil {
+		content = []byte{}
+	}
+	out.Digest = digest.Of(content)
+	return out, content, err
+}
+
+// Restore writes an output back from the store.
+func (t *Tasks) Restore(o task.Output) error {
+	content, err := t.Blobs.Get(o.Digest)
+	if err != nil {
+		return err
+	}
+	if err := t.clearOutputs([]string{o.Role}); err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(t.Dir, filepath.FromSlash(o.Role)), o.Mode, content)
+}
+
+func writeFile(name string, mode uint32, content []byte) error {
+	switch mode {
+	case 0o120000:
+		return os.Symlink(string(content), name)
+	case 0o755:
+		return os.WriteFile(name, content, 0o777)
+	}
+	return os.WriteFile(name, content, 0o666)
+}
+
+// sandboxed runs the command over a tree of the declared inputs alone, and lays the declared outputs into the workspace.
+func (t *Tasks) sandboxed(ctx context.Context, cmd *run.Command, spec *kind.TaskSpec, a *task.Attempt) (*run.Result, error) {
+	inputs := slices.Clone(a.Task.Inputs)
+	for _, d := range a.Task.Deps { // inputs that other tasks make
+		if d.Output != "" && d.Output == d.Role {
+			inputs = append(inputs, d.Output)
+		}
+	}
+	keep := map[string]bool{}
+	for _, in := range inputs {
+		for p := in; p != "."; p = filepath.ToSlash(filepath.Dir(p)) {
+			keep[p] = true
+		}
+	}
+	inputTree, err := t.Trees.Import(ctx, t.Dir, func(p string, _ bool) bool { return keep[p] })
+	if err != nil {
+		return nil, err
+	}
+	cmd.Argv, cmd.Paths, cmd.Changes = spec.Argv, spec.Runtime.Paths, true
+	cmd.Start.Tree = inputTree
+	res, err := t.Runner.Run(ctx, cmd)
+	if err != nil {
+		return nil, err
+	}
+	for _, ch := range res.Changes {
+		if ch.Mode != 0 && slices.Contains(a.Task.Outputs, ch.Path) {
+			if err := writeFile(filepath.Join(t.Dir, filepath.FromSlash(ch.Path)), ch.Mode, ch.Content); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return res, nil
+}
+
+func splitPath(p string) []string { return strings.Split(p, "/") }

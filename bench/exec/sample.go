@@ -1,0 +1,122 @@
+package exec
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+
+	"pbuild/bench/agent"
+	"pbuild/bench/kind"
+	"pbuild/engine/digest"
+	"pbuild/engine/run"
+	"pbuild/engine/task"
+	"pbuild/engine/tree"
+)
+
+// Samples produces candidates: those of oracle, nop and predictions from what is there, those of a command by running it.
+type Samples struct {
+	Commands *Commands
+	Trees    *tree.Repo
+}
+
+// statementFile is where an agent finds the problem statement, below HOME.
+const statementFile = "problem_statement.md"
+
+// StatementEnv names the variable that says so to the agent.
+const StatementEnv = "PBUILD_PROBLEM_STATEMENT"
+
+func (s *Samples) Run(ctx context.Context, a *task.Attempt) (task.Outcome, error) {
+	spec := a.Task.Spec.(*kind.SampleSpec)
+	if spec.Agent == "command" {
+		return s.command(ctx, spec, a)
+	}
+	var gold digest.Digest
+	if in := a.Input("gold"); in != nil {
+		gold = in.Digest
+	}
+	c, err := agent.Static(spec, gold)
+	if err != nil {
+		return task.Outcome{}, err
+	}
+	out := task.Outcome{Status: task.OK, Outcome: c.Outcome}
+	patch := c.Patch
+	if patch.IsZero() && c.Outcome == "" {
+		if patch, err = s.Commands.Blobs.Put(c.Bytes); err != nil {
+			return out, err
+		}
+	}
+	if !patch.IsZero() {
+		out.Outputs = []task.Output{{Role: kind.Patch, Digest: patch}}
+	}
+	return out, nil
+}
+
+// command runs the agent's program in the instance's runtime, over the base tree as prepare left it. What it changed from the
+// workspace that it was given is the candidate, so that nothing that prepare left is its doing.
+func (s *Samples) command(ctx context.Context, spec *kind.SampleSpec, a *task.Attempt) (task.Outcome, error) {
+	c := s.Commands
+	if c.Runner.Isolation() < run.IsolationSealed && !spec.AllowUnsealed {
+		return task.Outcome{Status: task.Failed, Reason: fmt.Sprintf(
+			"this machine isolates at level %s, and an agent that runs code needs sealed; allow_unsealed = true on the agent runs it all the same, and every report says so", c.Runner.Isolation())}, nil
+	}
+	cmd, err := c.Environ.command(&spec.Command, &spec.Runtime)
+	if err != nil {
+		return task.Outcome{}, err
+	}
+	cmd.Forward = nil // no credentials for an agent
+	cmd.Log = a.Log
+	cmd.Changes = true
+	cmd.Start = start(a)
+	cmd.Start.Tree = a.Input("base").Digest
+	if spec.WallLimit > 0 {
+		cmd.Limits.Wall = spec.WallLimit
+	}
+	if spec.Statement.Load != nil {
+		statement, err := spec.Statement.Load()
+		if err != nil {
+			return task.Outcome{}, fmt.Errorf("problem statement: %w", err)
+		}
+		file := path.Join("~", statementFile)
+		cmd.Start.Files = map[string][]byte{file: statement}
+		cmd.Env[StatementEnv] = file // the runner puts the absolute path for it
+	}
+	res, err := c.run(ctx, cmd, a)
+	if err != nil {
+		return task.Outcome{}, err
+	}
+	out, err := c.outcome(res, cmd, a)
+	if err != nil {
+		return out, err
+	}
+	// How the program ended is the candidate's outcome, not a verdict on the task: what it changed until then counts.
+	out.Verdict, out.Confirm, out.Facts = task.NoVerdict, false, nil
+	switch {
+	case res.TimedOut != "":
+		out.Outcome = "wall_limit"
+	case res.Exit != 0:
+		out.Outcome = "agent_crash"
+	}
+	end, err := s.endTree(ctx, a.Input("base").Digest, res.Changes)
+	if err != nil {
+		return out, err
+	}
+	out.Outputs = []task.Output{{Role: kind.Tree, Digest: end}, {Role: "trajectory", Digest: out.Log}}
+	return out, nil
+}
+
+// endTree is base with what the agent changed. A repository that the agent made for itself is not part of it.
+func (s *Samples) endTree(ctx context.Context, base digest.Digest, changes []run.Change) (digest.Digest, error) {
+	var edits []tree.Edit
+	for _, ch := range changes {
+		if slices.Contains(splitPath(ch.Path), ".git") {
+			continue
+		}
+		edits = append(edits, tree.Edit{Path: ch.Path, Mode: ch.Mode, Content: ch.Content})
+	}
+	edits, err := s.Trees.Unignored(ctx, base, edits)
+	if err != nil {
+		return digest.Digest{}, err
+	}
+	return s.Trees.Edit(ctx, base, edits)
+}

@@ -1,0 +1,264 @@
+package exec
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"pbuild/bench/kind"
+	"pbuild/engine/digest"
+	"pbuild/engine/run"
+	"pbuild/engine/task"
+)
+
+// Commands runs the kinds that are one command over a state: runtime.prepare, fetch, prepare, fetch.gold, build and test.
+type Commands struct {
+	Runner  run.Runner
+	Blobs   task.Blobs
+	Environ *Environ
+	Node    string // the name of the machine, for records
+
+	remaking singleflight.Group
+}
+
+// stateEvidence is what a state's record says of its workspace, so that one made again can be compared.
+type stateEvidence struct {
+	Manifest digest.Digest `json:"manifest"`
+	Reset    []string      `json:"reset,omitempty"`
+}
+
+// State runs a command that leaves a state.
+func (c *Commands) State(ctx context.Context, a *task.Attempt) (task.Outcome, error) {
+	spec := a.Task.Spec.(*kind.StateSpec)
+	cmd, err := c.stateCommand(spec, a)
+	if err != nil {
+		return task.Outcome{}, err
+	}
+	res, err := c.run(ctx, cmd, a)
+	if err != nil {
+		return task.Outcome{}, err
+	}
+	out, err := c.outcome(res, cmd, a)
+	if err != nil {
+		return out, err
+	}
+	if spec.Of == kind.Build {
+		err = c.keepResult(&out, res)
+		return out, err
+	}
+	if out.Verdict != task.Pass {
+		out.Status = failedStatus(spec, res)
+		out.Record = out.Status == task.Failed
+		out.Verdict = task.NoVerdict
+	}
+	return out, nil
+}
+
+// failedStatus is what a setup command that did not exit with 0 ends in: a fact if nothing outside could have caused it.
+func failedStatus(spec *kind.StateSpec, res *run.Result) task.Status {
+	if spec.Command.Network || res.TimedOut != "" {
+		return task.Infra
+	}
+	return task.Failed
+}
+
+// stateCommand is the command of a state's spec with where it starts and what it keeps, the one place that says what each kind's state is made of.
+func (c *Commands) stateCommand(spec *kind.StateSpec, a *task.Attempt) (*run.Command, error) {
+	cmd, err := c.Environ.command(&spec.Command, &spec.Runtime)
+	if err != nil {
+		return nil, err
+	}
+	cmd.Log = a.Log
+	cmd.Start = start(a)
+	cmd.Keep = &run.Keep{State: a.Key, Home: run.FromCommand}
+	switch spec.Of {
+	case kind.RuntimePrepare:
+	case kind.Fetch:
+		cmd.Start.Fresh = true
+	case kind.Prepare:
+		cmd.Start.Fresh = true
+		cmd.Keep.Workspace = run.FromCommand
+	case kind.FetchGold: // no workspace in which gold was is ever kept
+		cmd.Start.Fresh = true
+		cmd.Keep.Workspace = run.FromStart
+	case kind.Build:
+		cmd.Keep.Workspace = run.FromCommand
+		cmd.Keep.Home = run.FromStart
+		cmd.Keep.HomePaths = spec.Keep
+	default:
+		panic("pbuild bug: " + spec.Of.Name + " leaves no state")
+	}
+	return cmd, nil
+}
+
+// start says where a command begins: over the state below it, with the tree that it is to see.
+func start(a *task.Attempt) run.Start {
+	var s run.Start
+	if in := a.Input(kind.Below); in != nil {
+		s.State = task.Key(in.Digest)
+	}
+	if in := a.Input(kind.Tree); in != nil {
+		s.Tree = in.Digest
+	}
+	return s
+}
+
+// run runs cmd, and makes the state below again as often as it turns out to be lost.
+func (c *Commands) run(ctx context.Context, cmd *run.Command, a *task.Attempt) (*run.Result, error) {
+	for tries := 0; ; tries++ {
+		res, err := c.Runner.Run(ctx, cmd)
+		var lost *run.LostState
+		if !errors.As(err, &lost) || tries == 3 {
+			return res, err
+		}
+		below := a.Input(kind.Below)
+		if below == nil || below.Attempt == nil {
+			return nil, fmt.Errorf("%w, and nothing says how it was made", err)
+		}
+		if err := c.remake(ctx, below.Attempt()); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// remake makes a lost state again, once for all that ask for it at the same time. It is part of the task that needs the state, and is recorded nowhere.
+func (c *Commands) remake(ctx context.Context, a *task.Attempt) error {
+	_, err, _ := c.remaking.Do(a.Key.String(), func() (any, error) {
+		if c.Runner.Has(a.Key) {
+			return nil, nil
+		}
+		spec := a.Task.Spec.(*kind.StateSpec)
+		cmd, err := c.stateCommand(spec, a)
+		if err != nil {
+			return nil, err
+		}
+		res, err := c.run(ctx, cmd, a)
+		if err != nil {
+			return nil, err
+		}
+		if res.Exit != 0 || res.TimedOut != "" {
+			return nil, fmt.Errorf("the lost state of %s could not be made again: its command, which once exited with 0, %s", a.Address, ended(res))
+		}
+		if was := recordedManifest(a); a.Note != nil && !was.IsZero() && was != res.Manifest {
+			a.Note("state_drift", fmt.Sprintf("%s made again differs from what its record saw: %s, was %s", a.Address, res.Manifest.Short(), was.Short()))
+		}
+		return nil, nil
+	})
+	return err
+}
+
+// recordedManifest is the manifest of the workspace when the lost state was first made; zero if that is not known.
+func recordedManifest(a *task.Attempt) digest.Digest {
+	var e stateEvidence
+	if a.Record != nil {
+		_ = json.Unmarshal(a.Record.Evidence, &e) // evidence of another form only means that nothing can be compared
+	}
+	return e.Manifest
+}
+
+// outcome is the part of an outcome that all commands share: verdict, exit, log, flags and where it ran.
+func (c *Commands) outcome(res *run.Result, cmd *run.Command, a *task.Attempt) (task.Outcome, error) {
+	out := task.Outcome{
+		Status: task.OK, Verdict: task.Pass, Exit: res.Exit, Node: c.Node,
+		Isolation: res.Isolation.String(), Limits: res.Limits,
+	}
+	switch {
+	case res.TimedOut != "":
+		out.Verdict = task.Timeout
+		out.Confirm = !a.Alone
+		out.Reason = fmt.Sprintf("ran into its %s time limit", res.TimedOut)
+	case res.Exit != 0:
+		out.Verdict = task.Fail
+		out.Reason = fmt.Sprintf("exit status %d", res.Exit)
+	default:
+		out.Facts = []string{"pass"}
+	}
+	if res.OutOfMem {
+		out.Flags = append(out.Flags, "out_of_memory")
+		out.Reason += ", out of memory"
+	}
+	if res.Truncated {
+		out.Flags = append(out.Flags, "output_truncated")
+	}
+	if out.Verdict == task.Pass && cmd.Limits.Wall > 0 && res.Elapsed > cmd.Limits.Wall*4/5 {
+		out.Flags = append(out.Flags, "near_limit")
+	}
+	if out.Verdict != task.Pass {
+		out.Tail = tail(res.Log)
+	}
+	var err error
+	if out.Log, err = c.Blobs.Put(res.Log); err != nil {
+		return out, err
+	}
+	out.Evidence, err = json.Marshal(stateEvidence{Manifest: res.Manifest, Reset: res.Reset})
+	return out, err
+}
+
+// keepResult stores what scores and verdicts read of a build or test.
+func (c *Commands) keepResult(out *task.Outcome, res *run.Result) error {
+	r := kind.Run{Exit: res.Exit, TimedOut: res.TimedOut, Truncated: res.Truncated, Log: out.Log, Refused: res.Refused}
+	for path, content := range res.Reports {
+		d, err := c.Blobs.Put(content)
+		if err != nil {
+			return err
+		}
+		if r.Reports == nil {
+			r.Reports = map[string]digest.Digest{}
+		}
+		r.Reports[path] = d
+	}
+	return put(c.Blobs, out, kind.Result, r)
+}
+
+// put stores v as JSON and names it among out's outputs.
+func put(blobs task.Blobs, out *task.Outcome, role string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	d, err := blobs.Put(b)
+	if err != nil {
+		return err
+	}
+	out.Outputs = append(out.Outputs, task.Output{Role: role, Digest: d, Size: int64(len(b))})
+	return nil
+}
+
+// get reads a blob of JSON.
+func get(blobs task.Blobs, d digest.Digest, v any) error {
+	b, err := blobs.Get(d)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, v)
+}
+
+// ended says in words how a command ended.
+func ended(res *run.Result) string {
+	if res.TimedOut != "" {
+		return fmt.Sprintf("ran into its %s time limit after %s", res.TimedOut, res.Elapsed.Round(time.Second))
+	}
+	return fmt.Sprintf("exited with %d", res.Exit)
+}
+
+// tailSize bounds what a failure shows of its log.
+const tailSize = 8 << 10
+
+// tail is the end of a log, stdout and stderr together, from a line's beginning.
+func tail(log []byte) []byte {
+	_, _, both, err := run.ParseLog(log)
+	if err != nil || len(both) <= tailSize {
+		return both
+	}
+	both = both[len(both)-tailSize:]
+	for i, b := range both {
+		if b == '\n' {
+			return both[i+1:]
+		}
+	}
+	return both
+}

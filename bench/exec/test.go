@@ -1,0 +1,53 @@
+package exec
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"pbuild/bench/kind"
+	"pbuild/engine/task"
+)
+
+// Test runs one attempt of a test, over the state that build left and the tree with the hidden tests laid.
+func (c *Commands) Test(ctx context.Context, a *task.Attempt) (task.Outcome, error) {
+	spec := a.Task.Spec.(*kind.TestSpec)
+	cmd, err := c.Environ.command(&spec.Command, &spec.Runtime)
+	if err != nil {
+		return task.Outcome{}, err
+	}
+	cmd.Log = a.Log
+	cmd.Reports = spec.Reports
+	cmd.Start = start(a)
+	if cmd.Start.Reset, err = c.protected(spec, a); err != nil {
+		return task.Outcome{}, err
+	}
+	res, err := c.run(ctx, cmd, a)
+	if err != nil {
+		return task.Outcome{}, err
+	}
+	out, err := c.outcome(res, cmd, a)
+	if err != nil {
+		return out, err
+	}
+	err = c.keepResult(&out, res)
+	return out, err
+}
+
+// protected are the globs of what is put back before the test, with every path of the test patch.
+func (c *Commands) protected(spec *kind.TestSpec, a *task.Attempt) ([]string, error) {
+	globs := slices.Clone(spec.Protect)
+	if in := a.Input("test_paths"); in != nil {
+		var paths []string
+		if err := get(c.Blobs, in.Digest, &paths); err != nil {
+			return nil, err
+		}
+		for _, p := range paths {
+			globs = append(globs, literal.Replace(p))
+		}
+	}
+	return globs, nil
+}
+
+// literal makes a path into the glob that matches it alone.
+var literal = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`, "~", `\~`)

@@ -1,0 +1,154 @@
+package exec
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"pbuild/bench/kind"
+	"pbuild/bench/verdict"
+	"pbuild/engine/digest"
+	"pbuild/engine/task"
+)
+
+// Verdict folds the two states of an instance.
+func (j *Judge) Verdict(_ context.Context, a *task.Attempt) (task.Outcome, error) {
+	spec := a.Task.Spec.(*kind.VerdictSpec)
+	in := verdict.GateInput{
+		Patches: patchesStep(a), Runtime: step(a, "setup.runtime"), Fetch: step(a, "setup.fetch"), Prepare: step(a, "setup.prepare"),
+		FetchGold: step(a, "setup.fetch.gold"), BuildBase: step(a, "build.base"), BuildGold: step(a, "build.gold"), Digests: digests(a),
+	}
+	var err error
+	if in.Base, err = j.attempts(a, "base.", spec.Attempts); err != nil {
+		return task.Outcome{}, err
+	}
+	if in.Gold, err = j.attempts(a, "gold.", spec.Attempts); err != nil {
+		return task.Outcome{}, err
+	}
+	r, decided := verdict.Gate(spec, in)
+	if !decided {
+		return task.Outcome{Status: task.Infra, Reason: "undecided: what the gate stands on did not come to an end"}, nil
+	}
+	out := task.Outcome{Status: task.OK, Outcome: string(r.Outcome), Reason: r.Reason, Facts: r.Facts}
+	if err := put(j.Blobs, &out, kind.Evidence, r.Evidence); err != nil {
+		return out, err
+	}
+	out.Evidence, err = json.Marshal(struct {
+		BaseKind verdict.BaseKind `json:"base_kind"`
+	}{r.BaseKind})
+	return out, err
+}
+
+// patchesStep is bad where the patches could be made of nothing, although their task came to a good end: its outcome says so.
+func patchesStep(a *task.Attempt) verdict.Step {
+	s := step(a, "patches")
+	if in := a.Input("patches"); s.Status == task.OK && in.Record.Outcome.Outcome != "" {
+		s.Status = task.Failed
+	}
+	return s
+}
+
+// digests names what the verdict stands on, for its evidence.
+func digests(a *task.Attempt) map[string]string {
+	out := map[string]string{}
+	for _, in := range a.Inputs {
+		if in.Record == nil {
+			continue
+		}
+		if in.Role == "patches" {
+			for _, o := range in.Record.Outputs {
+				out[o.Role] = o.Digest.String()
+			}
+		}
+		if strings.HasPrefix(in.Role, "test.") && in.Record.Environment != "" {
+			out["environment"] = in.Record.Environment
+		}
+	}
+	return out
+}
+
+// Outcome folds a cell into its one word.
+func (j *Judge) Outcome(ctx context.Context, a *task.Attempt) (task.Outcome, error) {
+	spec := a.Task.Spec.(*kind.OutcomeSpec)
+	in := verdict.CellInput{HasBuild: spec.HasBuild, Build: step(a, "build")}
+	if x := a.Input("extract"); x != nil && x.Record != nil {
+		in.Ended, in.EndedWhy = verdict.Word(x.Record.Outcome.Outcome), x.Record.Reason
+		in.Nonempty, in.Applies = x.Record.Has("nonempty"), x.Record.Has("applies")
+	}
+	if err := j.gather(ctx, a, &in); err != nil {
+		return task.Outcome{}, err
+	}
+	var err error
+	if in.Attempts, err = j.attempts(a, "", spec.Attempts); err != nil {
+		return task.Outcome{}, err
+	}
+	c, decided := verdict.Candidate(in)
+	if !decided {
+		return task.Outcome{Status: task.Infra, Reason: "undecided: what the outcome stands on did not come to an end"}, nil
+	}
+	out := task.Outcome{Status: task.OK, Outcome: string(c.Outcome), Reason: c.Detail, Flags: c.Flags}
+	if c.Outcome == verdict.Resolved {
+		out.Facts = []string{"resolved"}
+	}
+	err = put(j.Blobs, &out, kind.OutcomeBlob, c)
+	return out, err
+}
+
+// composed is what compose's evidence says.
+type composed struct {
+	Reset  []string `json:"reset"`
+	Exempt []string `json:"exempt"`
+}
+
+// gather reads what the candidate touched, what was put back, and what it changed of the harness.
+func (j *Judge) gather(ctx context.Context, a *task.Attempt, in *verdict.CellInput) error {
+	for _, role := range []string{"sample", "extract", "compose", "build"} {
+		if x := a.Input(role); x != nil && x.Record != nil {
+			in.Flags = append(in.Flags, x.Record.Flags...)
+		}
+	}
+	if x := a.Input("compose"); x != nil && x.Record != nil && len(x.Record.Evidence) > 0 {
+		var c composed
+		if err := json.Unmarshal(x.Record.Evidence, &c); err != nil {
+			return fmt.Errorf("evidence of compose: %w", err)
+		}
+		in.Reset, in.Exempt = c.Reset, c.Exempt
+	}
+	if gold := a.Input("gold_paths"); gold != nil && !gold.Digest.IsZero() {
+		var paths struct {
+			Production []string `json:"production"`
+		}
+		if err := get(j.Blobs, gold.Digest, &paths); err != nil {
+			return err
+		}
+		in.Production = paths.Production
+	}
+	candidate := candidateTree(a)
+	base := a.Input("base")
+	if candidate.IsZero() || base == nil || base.Digest.IsZero() {
+		return nil
+	}
+	changed, err := j.Trees.Diff(ctx, base.Digest, candidate)
+	if err != nil {
+		return err
+	}
+	for _, e := range changed {
+		in.Paths = append(in.Paths, e.Path)
+	}
+	if gold := a.Input("gold"); gold != nil && !gold.Digest.IsZero() {
+		in.HarnessEdits, err = HarnessEdits(ctx, j.Trees, base.Digest, candidate, gold.Digest)
+	}
+	return err
+}
+
+// candidateTree is the candidate's tree, zero where its patch does not apply.
+func candidateTree(a *task.Attempt) digest.Digest {
+	if x := a.Input("extract"); x != nil && x.Record != nil {
+		if i := slices.IndexFunc(x.Record.Outputs, func(o task.Output) bool { return o.Role == kind.Tree }); i >= 0 {
+			return x.Record.Outputs[i].Digest
+		}
+	}
+	return digest.Digest{}
+}

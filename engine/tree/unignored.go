@@ -1,0 +1,47 @@
+package tree
+
+import (
+	"context"
+	"path"
+
+	"pbuild/engine/digest"
+)
+
+// Unignored returns the edits without those that add files which the .gitignore files of base leave out of commits: what a build or an editor dropped there.
+func (r *Repo) Unignored(ctx context.Context, base digest.Digest, edits []Edit) ([]Edit, error) {
+	entries, err := r.Entries(ctx, base)
+	if err != nil {
+		return nil, err
+	}
+	tracked := make(map[string]bool, len(entries))
+	rules := map[string]*ignoreFile{} // by directory
+	for _, e := range entries {
+		tracked[e.Path] = true
+		if path.Base(e.Path) != ".gitignore" {
+			continue
+		}
+		content, err := r.Read(ctx, e.Blob)
+		if err != nil {
+			return nil, err
+		}
+		f := parseIgnore(e.Path[:max(lastSlash(e.Path), 0)], content)
+		rules[f.dir] = &f
+	}
+	var kept []Edit
+	for _, e := range edits {
+		if tracked[e.Path] || e.Mode == 0 || !leftOut(rules, e.Path) {
+			kept = append(kept, e)
+		}
+	}
+	return kept, nil
+}
+
+// leftOut says whether the rules leave out a file: by itself or by a directory above it.
+func leftOut(rules map[string]*ignoreFile, file string) bool {
+	for i := range file {
+		if file[i] == '/' && ignoredBy(&ignoreFile{}, rules, file[:i], true) {
+			return true
+		}
+	}
+	return ignoredBy(&ignoreFile{}, rules, file, false)
+}

@@ -1,0 +1,51 @@
+# Format gotest: the event stream of `go test -json`. TestX is in the package at the root, dir:TestX in the package in dir.
+
+runtime "go" {
+  host {}
+  probe = ["go", "env", "GOVERSION", "GOOS", "GOARCH"]
+  env = {
+    GOPROXY     = "off"
+    GOTOOLCHAIN = "local"
+  }
+  prepare {
+    command = ["go", "build", "testing"]
+  }
+}
+
+instance "area" {
+  source {
+    dir { path = "base" }
+  }
+  fix {
+    dir { path = "fix" }
+  }
+  test_files        = ["**/*_test.go"]
+  problem_statement = "Rect adds."
+  runtime           = runtime.go
+  build {
+    command = ["go", "build", "./..."]
+  }
+  test {
+    command      = ["go", "test", "-json", "-count=1", "./..."]
+    format       = "gotest"
+    fail_to_pass = ["TestRect"]
+    pass_to_pass = ["TestSquare"]
+  }
+}
+
+# The hidden test must fail on base and pass after the gold patch.
+gate "all" {
+  instances = instance.area
+}
+
+agent "oracle" { kind = "oracle" }
+agent "nop" { kind = "nop" }
+
+matrix "controls" {
+  instances = gate.all
+  agents    = [agent.oracle, agent.nop]
+}
+
+report "controls" {
+  matrix = matrix.controls
+}
