@@ -38,7 +38,7 @@ type Config struct {
 type Parts struct {
 	Dir     string     // the workspace, absolute
 	State   string     // its .pbuild
-	Scratch string     // where sandboxes are made; "" is the runner's choice
+	Scratch string     // where sandboxes are made, absolute
 	Blobs   task.Blobs // nil where nothing will run
 	Environ []string
 	Trees   *tree.Repo // nil where nothing will run
@@ -48,11 +48,12 @@ type Parts struct {
 // A Machine is what tasks run on.
 type Machine struct {
 	Executors task.Executors
-	Restore   func(task.Output) error                     // writes an output of a task back from the store
-	Isolation string                                      // the highest level that the runner gives here
-	Status    []string                                    // what else there is to say of the runner, a line each
-	Trim      func(budget int64) (freed int64, err error) // removes states over the budget
-	Close     func() error
+	Restore   func(task.Output) error // writes an output of a task back from the store
+	Isolation string                  // the highest level that the runner gives here
+	Status    []string                // what else there is to say of the runner, a line each
+	States    interface {
+		Trim(budget int64) (freed int64, err error) // removes states, least recently used first, that are over a budget of bytes
+	}
 }
 
 // app is one invocation.
@@ -199,6 +200,9 @@ func (a *app) getenv(name string) string {
 
 // ci says that nobody is there to answer: no prompts, no colour.
 func (a *app) ci() bool { return a.getenv("CI") == "true" }
+
+// commandLine is what was typed, for whoever asks who holds the workspace.
+func (a *app) commandLine() string { return strings.Join(a.cfg.Args, " ") }
 
 // suggestCommand is the end of an error about an unknown command.
 func suggestCommand(root *cobra.Command, name string) string {

@@ -169,9 +169,12 @@ func (a *app) ask(question, flag string) error {
 	return nil
 }
 
-// runID names a run: by its time, so that names sort, and by its process, so that two in one second differ.
+// runTime is the form in which a run's name begins; names sort by time.
+const runTime = "20060102-150405.000"
+
+// runID names a run: by its time and by its process, so that two in one second differ.
 func (a *app) runID() string {
-	return a.cfg.Clock().UTC().Format("20060102-150405.000") + fmt.Sprintf("-%d", os.Getpid())
+	return a.cfg.Clock().UTC().Format(runTime) + fmt.Sprintf("-%d", os.Getpid())
 }
 
 // do runs the plan and shows it, and returns the code that the run ends with.
@@ -187,12 +190,11 @@ func (ap *applying) do(ctx context.Context) (Exit, error) {
 	}
 	ap.closers = append(ap.closers, trees.Close)
 	slots := ap.slots(ap.flags.jobs)
-	m, err := a.cfg.Wire(ctx, Parts{Dir: ap.dir, State: ap.stateDir(), Scratch: ap.flags.scratch, Environ: a.cfg.Environ, Slots: slots,
+	m, err := a.cfg.Wire(ctx, Parts{Dir: ap.dir, State: ap.stateDir(), Scratch: a.scratch(ap.flags.scratch), Environ: a.cfg.Environ, Slots: slots,
 		Blobs: ap.store.Blobs(), Trees: trees})
 	if err != nil {
 		return 0, exitWith(ExitWorld, err)
 	}
-	ap.closers = append(ap.closers, m.Close)
 
 	counts := ap.plan.Counts()
 	now := a.cfg.Clock()
@@ -214,7 +216,7 @@ func (ap *applying) do(ctx context.Context) (Exit, error) {
 	if err != nil {
 		return 0, exitWith(ExitWorld, err)
 	}
-	if freed, err := m.Trim(setting(ap.session, "disk_budget", defaultBudget)); err != nil {
+	if freed, err := m.States.Trim(setting(ap.session, "disk_budget", defaultBudget)); err != nil {
 		a.view.notef("note: states over the disk budget: %v\n", err)
 	} else if freed > 0 {
 		a.view.notef("%s of states over the disk budget deleted.\n", size(freed))
@@ -226,6 +228,20 @@ const (
 	treesDir      = "trees.git"
 	defaultBudget = int64(50) << 30
 )
+
+// scratch is where sandboxes are made: outside every workspace, and this user's alone.
+func (a *app) scratch(flag string) string {
+	if flag == "" {
+		flag = a.getenv("PBUILD_SCRATCH")
+	}
+	if flag == "" {
+		return filepath.Join(os.TempDir(), fmt.Sprintf("pbuild-%d", os.Getuid()))
+	}
+	if abs, err := filepath.Abs(flag); err == nil {
+		return abs
+	}
+	return flag
+}
 
 // expect is how long a task took last, 0 where it has no history.
 func (ap *applying) expect(id task.ID) time.Duration {

@@ -108,11 +108,8 @@ func (h *lowerHost) Glob(patterns []string) ([]string, error) {
 }
 
 func (h *lowerHost) Predictions(path string) (map[string]kind.Data, error) {
-	b, err := h.File(path)
-	if err != nil {
-		return nil, err
-	}
-	return nil, nil
+	_, err := h.File(path)
+	return nil, err
 }
 
 func (h *lowerHost) Platform() string { return runtime.GOOS + "/" + runtime.GOARCH }

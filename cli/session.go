@@ -105,7 +105,7 @@ func listWorkspace(dir string) digest.Digest {
 	for i, e := range list {
 		names[i] = e.Name()
 	}
-	return store.Listing(names, workspaceFiles)
+	return store.Listing(names, workspaceNames)
 }
 
 // workspaceFiles is the stat cache as apply wants it.

@@ -59,8 +59,8 @@ func argumentsDigest(vars, varFiles, environ []string) digest.Digest {
 	return e.Sum()
 }
 
-// workspaceFiles are the names that make a file part of the workspace's declarations.
-var workspaceFiles = []string{"*.hcl", "*.hcl.json"}
+// workspaceNames are the names that make a file part of the workspace's declarations.
+var workspaceNames = []string{"*.hcl", "*.hcl.json"}
 
 // reads is everything that was read to get to the graph.
 func (s *session) reads() []store.Read {
@@ -71,7 +71,7 @@ func (s *session) reads() []store.Read {
 		case r.Absent:
 			one.Kind, one.Digest = store.ReadAbsent, digest.Digest{}
 		case r.Dir && r.Path == s.dir && !s.host.listed.root(): // only the names of its files matter
-			one.Kind, one.Match, one.Digest = store.ReadDir, workspaceFiles, s.listing
+			one.Kind, one.Match, one.Digest = store.ReadDir, workspaceNames, s.listing
 		case r.Dir: // its listing is digested by the store, by its own rule
 			one.Kind, one.Digest = store.ReadDir, digest.Digest{}
 		}

@@ -75,11 +75,10 @@ func (a *app) status(ctx context.Context) (*statusJSON, error) {
 	if out.LastRun, err = lastRun(st, out.Holder != nil); err != nil {
 		return nil, exitWith(ExitWorld, err)
 	}
-	m, err := a.cfg.Wire(ctx, Parts{Dir: dir, State: state, Environ: a.cfg.Environ, Slots: 1})
+	m, err := a.cfg.Wire(ctx, Parts{Dir: dir, State: state, Scratch: a.scratch(""), Environ: a.cfg.Environ, Slots: 1})
 	if err != nil {
 		return nil, exitWith(ExitWorld, err)
 	}
-	defer m.Close()
 	out.Isolation, out.Runner = m.Isolation, append([]string{}, m.Status...)
 	out.Disk, out.DiskWhole = diskUse(state, diskPatience)
 	for _, d := range st.Damage() {
