@@ -213,15 +213,15 @@ func ExcludedCell(gate GateOutcome, why string) CellOutcome {
 	return (&CellOutcome{Flags: []string{}}).end(Excluded, string(gate), why)
 }
 
-// Undone is the outcome of a cell that has none of its own because something above it ended as status says: infra and provider as such; whatever was cancelled, or was skipped
-// after a failure, as skipped.
+// Undone is the outcome of a cell that has none of its own because something above it ended as status says: infra and provider as such, whose cause is the machine's and so no reason of
+// a table; whatever was cancelled, or was skipped after a failure, as skipped.
 func Undone(status task.Status, cause string) CellOutcome {
-	w := CellSkipped
+	c := &CellOutcome{Flags: []string{}}
 	switch status {
 	case task.Infra:
-		w = CellInfra
+		return c.end(CellInfra, "", cause)
 	case task.Provider:
-		w = CellProvider
+		return c.end(CellProvider, "", cause)
 	}
-	return (&CellOutcome{Flags: []string{}}).end(w, oneLine(cause), "")
+	return c.end(CellSkipped, cause, "")
 }
