@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"pbuild/bench/decl"
+	"pbuild/bench/formats"
 
 	"pbuild/bench/kind"
 	"pbuild/engine/digest"
@@ -107,9 +109,25 @@ func (h *lowerHost) Glob(patterns []string) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
+// Predictions reads a file of candidate patches; where it holds mistakes, all of them are in the error, a line each.
 func (h *lowerHost) Predictions(path string) (map[string]kind.Data, error) {
-	_, err := h.File(path)
-	return nil, err
+	b, err := h.File(path)
+	if err != nil {
+		return nil, err
+	}
+	parsed, ds := formats.ParsePredictions(path, b)
+	if ds.HasErrors() {
+		var all []error
+		for _, d := range ds.Sort() {
+			all = append(all, d)
+		}
+		return nil, errors.Join(all...)
+	}
+	out := make(map[string]kind.Data, len(parsed.List))
+	for _, p := range parsed.List {
+		out[p.Instance] = kind.Data{Digest: digest.Of(p.Patch), Load: func() ([]byte, error) { return p.Patch, nil }}
+	}
+	return out, nil
 }
 
 func (h *lowerHost) Platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
