@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"pbuild/engine/digest"
 	"pbuild/engine/task"
+	"pbuild/engine/tree"
 )
 
 // Config is what main gives: the process's surroundings, and the table of executors.
@@ -27,7 +27,7 @@ type Config struct {
 	Stdout, Stderr io.Writer
 	Environ        []string
 	Version        string
-	Build          digest.Digest    // identity of the binary, for the snapshot
+	Identity       string           // of the binary, for the snapshot
 	Interrupts     <-chan os.Signal // Ctrl-C and its like
 	Clock          func() time.Time
 	// Wire makes the executors and what they stand on. It is called once, by commands that run tasks or look at runners.
@@ -38,19 +38,22 @@ type Config struct {
 type Parts struct {
 	Dir     string     // the workspace, absolute
 	State   string     // its .pbuild
-	Scratch string     // where sandboxes are made; "" is the runner's choice
+	Scratch string     // where sandboxes are made, absolute
 	Blobs   task.Blobs // nil where nothing will run
 	Environ []string
+	Trees   *tree.Repo // nil where nothing will run
 	Slots   int
-	Cells   func(report task.Key) int
 }
 
 // A Machine is what tasks run on.
 type Machine struct {
 	Executors task.Executors
-	Isolation string // the highest level that the runner gives here
-	Limits    string // what it can and cannot hold, in words
-	Close     func() error
+	Restore   func(task.Output) error // writes an output of a task back from the store
+	Isolation string                  // the highest level that the runner gives here
+	Status    []string                // what else there is to say of the runner, a line each
+	States    interface {
+		Trim(budget int64) (freed int64, err error) // removes states, least recently used first, that are over a budget of bytes
+	}
 }
 
 // app is one invocation.
@@ -197,6 +200,9 @@ func (a *app) getenv(name string) string {
 
 // ci says that nobody is there to answer: no prompts, no colour.
 func (a *app) ci() bool { return a.getenv("CI") == "true" }
+
+// commandLine is what was typed, for whoever asks who holds the workspace.
+func (a *app) commandLine() string { return strings.Join(a.cfg.Args, " ") }
 
 // suggestCommand is the end of an error about an unknown command.
 func suggestCommand(root *cobra.Command, name string) string {

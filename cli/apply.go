@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"pbuild/bench/kind"
 	"pbuild/engine/apply"
+	"pbuild/engine/digest"
 	"pbuild/engine/plan"
 	"pbuild/engine/store"
 	"pbuild/engine/task"
@@ -108,7 +110,7 @@ func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err erro
 	code, err := ap.do(ctx)
 	whole := len(args) == 0 && len(f.replace) == 0
 	if err == nil && whole {
-		ap.refresh()
+		ap.remember()
 	}
 	if e := st.Close(); err == nil && e != nil {
 		err = exitWith(ExitWorld, e)
@@ -167,9 +169,12 @@ func (a *app) ask(question, flag string) error {
 	return nil
 }
 
-// runID names a run: by its time, so that names sort, and by its process, so that two in one second differ.
+// runTime is the form in which a run's name begins; names sort by time.
+const runTime = "20060102-150405.000"
+
+// runID names a run: by its time and by its process, so that two in one second differ.
 func (a *app) runID() string {
-	return a.cfg.Clock().UTC().Format("20060102-150405.000") + fmt.Sprintf("-%d", os.Getpid())
+	return a.cfg.Clock().UTC().Format(runTime) + fmt.Sprintf("-%d", os.Getpid())
 }
 
 // do runs the plan and shows it, and returns the code that the run ends with.
@@ -179,39 +184,106 @@ func (ap *applying) do(ctx context.Context) (Exit, error) {
 		return 0, err
 	}
 	a := ap.app
-	trees, err := tree.Open(ctx, ap.treesDir())
+	trees, err := tree.Open(ctx, filepath.Join(ap.stateDir(), treesDir))
 	if err != nil {
 		return 0, exitWith(ExitWorld, err)
 	}
+	ap.closers = append(ap.closers, trees.Close)
 	slots := ap.slots(ap.flags.jobs)
-	m, err := a.cfg.Wire(ctx, Parts{Dir: ap.dir, State: ap.stateDir(), Scratch: ap.flags.scratch, Environ: a.cfg.Environ, Slots: slots,
-		Blobs: ap.store.Blobs(), Trees: trees, Budget: ap.budget()})
+	m, err := a.cfg.Wire(ctx, Parts{Dir: ap.dir, State: ap.stateDir(), Scratch: a.scratch(ap.flags.scratch), Environ: a.cfg.Environ, Slots: slots,
+		Blobs: ap.store.Blobs(), Trees: trees})
 	if err != nil {
 		return 0, exitWith(ExitWorld, err)
 	}
-	ap.closers = append(ap.closers, m.Close)
 
 	counts := ap.plan.Counts()
 	now := a.cfg.Clock()
 	ap.stream.plan(ap.run, counts.Tally, now)
 	ap.stream.diagnostics(ap.diags, now)
 	a.view.notef("%s\n", a.view.paintErr(bold, planSentence(counts.Tally)))
-	ap.progress = newProgress(a.view, ap.plan, slots, ap.flags.logLines, ap.plan.Estimate, now)
+	ap.progress = newProgress(a.view, ap.plan, slots, ap.flags.logLines, ap.expect, now)
 
 	ctx, stop, release := a.interrupts(ctx, func(text string) { ap.progress.note(a.cfg.Clock(), text) })
 	defer release()
 	quit := ap.ticking()
 	sum, err := apply.Apply(ctx, apply.Options{
-		Plan: ap.plan, Executors: m.Executors, Journal: ap.store, Slots: slots, FailFast: ap.flags.failFast,
+		Plan: ap.plan, Executors: m.Executors, Journal: &journal{ctx, ap.store, trees}, Slots: slots, FailFast: ap.flags.failFast,
 		Retries: retries, Backoff: backoff, Run: ap.run, Events: ap.event, Clock: a.cfg.Clock, Stop: stop,
-		Restore: ap.restore, Failed: rejected,
+		Restore: m.Restore, Failed: rejected,
 	})
 	quit()
 	ap.progress.close()
 	if err != nil {
 		return 0, exitWith(ExitWorld, err)
 	}
+	if freed, err := m.States.Trim(setting(ap.session, "disk_budget", defaultBudget)); err != nil {
+		a.view.notef("note: states over the disk budget: %v\n", err)
+	} else if freed > 0 {
+		a.view.notef("%s of states over the disk budget deleted.\n", size(freed))
+	}
 	return ap.finish(sum), nil
+}
+
+const (
+	treesDir      = "trees.git"
+	defaultBudget = int64(50) << 30
+)
+
+// scratch is where sandboxes are made: outside every workspace, and this user's alone.
+func (a *app) scratch(flag string) string {
+	if flag == "" {
+		flag = a.getenv("PBUILD_SCRATCH")
+	}
+	if flag == "" {
+		return filepath.Join(os.TempDir(), fmt.Sprintf("pbuild-%d", os.Getuid()))
+	}
+	if abs, err := filepath.Abs(flag); err == nil {
+		return abs
+	}
+	return flag
+}
+
+// expect is how long a task took last, 0 where it has no history.
+func (ap *applying) expect(id task.ID) time.Duration {
+	if d, known := ap.plan.Estimate(id); known {
+		return d
+	}
+	return 0
+}
+
+// remember leaves a snapshot of the workspace as it is now, so that the next plan finds nothing changed.
+func (ap *applying) remember() {
+	if err := ap.host.save(); err != nil {
+		ap.app.view.notef("note: %v\n", err)
+	}
+	p, err := ap.decide(ap.store, nil, nil)
+	if err == nil {
+		ap.writeSnapshot(ap.store, p, "")
+	}
+}
+
+// A journal makes the trees that records name durable before the records themselves.
+type journal struct {
+	ctx context.Context
+	*store.Store
+	trees *tree.Repo
+}
+
+func (j *journal) Append(records []*task.Record) error {
+	var trees []digest.Digest
+	for _, r := range records {
+		for _, o := range r.Outputs {
+			if _, ok := o.Digest.Git(); ok {
+				trees = append(trees, o.Digest)
+			}
+		}
+	}
+	if len(trees) > 0 {
+		if err := j.trees.Keep(context.WithoutCancel(j.ctx), trees...); err != nil {
+			return err
+		}
+	}
+	return j.Store.Append(records)
 }
 
 // retries and backoff are for infra and provider failures, never for verdicts.

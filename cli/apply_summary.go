@@ -10,6 +10,7 @@ import (
 
 	"pbuild/bench/kind"
 	"pbuild/engine/apply"
+	"pbuild/engine/plan"
 	"pbuild/engine/task"
 )
 
@@ -45,7 +46,7 @@ func (ap *applying) finish(sum *apply.Summary) Exit {
 	if ap.drift > 0 {
 		fmt.Fprintf(w, "%s made again came out different (state_drift); `pbuild show` has both.\n", plural(ap.drift, "state"))
 	}
-	if files := ap.reports(sum); len(files) > 0 {
+	if files := reportFiles(ap.plan); len(files) > 0 {
 		fmt.Fprintf(w, "Reports: %s.\n", strings.Join(files, ", "))
 	}
 	if ap.stream.err != nil {
@@ -138,15 +139,32 @@ func timeSentence(spent map[string]time.Duration) string {
 	return fmt.Sprintf("Tasks took %s in all: %s.", seconds(total), strings.Join(parts, ", "))
 }
 
-// reports are the files of the wanted reports that are there now.
-func (ap *applying) reports(sum *apply.Summary) []string {
+// reportFiles are the files of the reports that the plan wants.
+func reportFiles(p *plan.Plan) []string {
 	var out []string
-	for i := range ap.graph.Tasks {
-		if r, ok := ap.graph.Tasks[i].Spec.(*kind.ReportSpec); ok && ap.plan.Wanted[i] && sum.Ends[i].Status == task.OK {
+	for i := range p.Graph.Tasks {
+		if r, ok := p.Graph.Tasks[i].Spec.(*kind.ReportSpec); ok && p.Wanted[i] {
 			out = append(out, r.File)
 		}
 	}
 	return out
+}
+
+// excludedCells counts the cells that the plan knows to be excluded by their gate.
+func excludedCells(p *plan.Plan) int {
+	n := 0
+	for i := range p.Graph.Objects {
+		o := &p.Graph.Objects[i]
+		if last := o.Steps[len(o.Steps)-1].Task; o.Class == task.ClassCandidate && p.Wanted[last] && p.Items[last].Decision == plan.Unneeded {
+			n++
+		}
+	}
+	return n
+}
+
+// nullSummary is the summary of an apply that had nothing to do.
+func nullSummary(t plan.Tally, wall time.Duration) *apply.Summary {
+	return &apply.Summary{Reuse: t.Reuse, Unneeded: t.Unneeded, Wall: wall}
 }
 
 func firstLine(s string) string {

@@ -172,4 +172,3 @@ func writeAside(file string, content []byte) error {
 	}
 	return err
 }
-

@@ -100,23 +100,10 @@ func (a *app) listJSON(s *session, l []listed) error {
 	tasks := make([]listTaskJSON, 0, len(l))
 	for _, one := range l {
 		id := one.object.Steps[one.step].Task
-		tasks = append(tasks, listTaskJSON{address(one.object, one.step), s.graph.Tasks[id].Spec.Kind().Name, append([]string{}, one.object.Tags...), dependsOf(s, id)})
+		tasks = append(tasks, listTaskJSON{address(one.object, one.step), s.graph.Tasks[id].Spec.Kind().Name, append([]string{}, one.object.Tags...), dependsOf(s.named, id)})
 	}
 	return a.view.document(struct {
 		FormatVersion int            `json:"format_version"`
 		Tasks         []listTaskJSON `json:"tasks"`
 	}{formatVersion, tasks})
-}
-
-// dependsOf lists the addresses of what a task depends on, each once, in the order of its roles.
-func dependsOf(s *session, id task.ID) []string {
-	out := []string{}
-	seen := map[task.ID]bool{}
-	for _, d := range s.graph.Tasks[id].Deps {
-		if !seen[d.On] {
-			seen[d.On] = true
-			out = append(out, s.address(d.On))
-		}
-	}
-	return out
 }

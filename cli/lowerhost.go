@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -16,6 +17,7 @@ import (
 
 	"pbuild/bench/decl"
 	"pbuild/bench/formats"
+
 	"pbuild/bench/kind"
 	"pbuild/engine/digest"
 	"pbuild/engine/tree"
@@ -37,7 +39,7 @@ type lowerHost struct {
 func newLowerHost(ctx context.Context, a *app, ws *decl.Workspace, noProbe bool) *lowerHost {
 	h := &lowerHost{dir: ws.Dir, ws: ws, files: map[string][]byte{}}
 	h.probes = openProbes(ctx, filepath.Join(ws.Dir, stateDir), a.getenv("PATH"), noProbe)
-	h.listed = &listings{root: ws.Dir, dirs: map[string][]fs.DirEntry{}}
+	h.listed = &listings{dir: ws.Dir, dirs: map[string][]fs.DirEntry{}}
 	return h
 }
 
@@ -55,16 +57,20 @@ func (h *lowerHost) Dir(path string, ignore []string) (digest.Digest, error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	seen := map[string]bool{}
 	for _, f := range files {
-		full := filepath.Join(path, filepath.FromSlash(f.Path))
-		h.read = append(h.read, decl.Read{Path: full, Digest: f.Blob})
-		for d := filepath.Dir(full); !seen[d] && len(d) >= len(path); d = filepath.Dir(d) {
-			seen[d] = true
-			h.read = append(h.read, decl.Read{Path: d, Dir: true})
-		}
+		h.read = append(h.read, decl.Read{Path: filepath.Join(path, filepath.FromSlash(f.Path)), Digest: f.Blob})
 	}
-	return sum, nil
+	// A file may come to a directory that holds none now.
+	return sum, filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		if hiddenPath(d.Name()) {
+			return filepath.SkipDir
+		}
+		h.read = append(h.read, decl.Read{Path: p, Dir: true})
+		return nil
+	})
 }
 
 // File reads a file once.
@@ -103,12 +109,25 @@ func (h *lowerHost) Glob(patterns []string) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
+// Predictions reads a file of candidate patches; where it holds mistakes, all of them are in the error, a line each.
 func (h *lowerHost) Predictions(path string) (map[string]kind.Data, error) {
 	b, err := h.File(path)
 	if err != nil {
 		return nil, err
 	}
-	return formats.Predictions(path, b)
+	parsed, ds := formats.ParsePredictions(path, b)
+	if ds.HasErrors() {
+		var all []error
+		for _, d := range ds.Sort() {
+			all = append(all, d)
+		}
+		return nil, errors.Join(all...)
+	}
+	out := make(map[string]kind.Data, len(parsed.List))
+	for _, p := range parsed.List {
+		out[p.Instance] = kind.Data{Digest: digest.Of(p.Patch), Load: func() ([]byte, error) { return p.Patch, nil }}
+	}
+	return out, nil
 }
 
 func (h *lowerHost) Platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
@@ -124,7 +143,7 @@ func (h *lowerHost) reads() []decl.Read {
 
 // A listings is the workspace's directory as patterns see it: each directory is listed once, and what pbuild and git keep there is not seen.
 type listings struct {
-	root string
+	dir  string
 	mu   sync.Mutex
 	dirs map[string][]fs.DirEntry
 }
@@ -138,7 +157,7 @@ func (l *listings) Stat(name string) (fs.FileInfo, error) {
 	return os.Lstat(l.path(name))
 }
 
-func (l *listings) path(name string) string { return filepath.Join(l.root, filepath.FromSlash(name)) }
+func (l *listings) path(name string) string { return filepath.Join(l.dir, filepath.FromSlash(name)) }
 
 func (l *listings) ReadDir(name string) ([]fs.DirEntry, error) {
 	l.mu.Lock()
@@ -153,6 +172,14 @@ func (l *listings) ReadDir(name string) ([]fs.DirEntry, error) {
 	list = slices.DeleteFunc(list, func(e fs.DirEntry) bool { return hiddenPath(e.Name()) })
 	l.dirs[name] = list
 	return list, nil
+}
+
+// root says whether the workspace's own directory was listed for a pattern.
+func (l *listings) root() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.dirs["."]
+	return ok
 }
 
 func hiddenPath(name string) bool {

@@ -90,9 +90,16 @@ func (a *app) plan(ctx context.Context, f *planFlags, args []string) error {
 		}
 		return err
 	}
-	whole := len(args) == 0 && len(f.replace) == 0
-	if whole {
-		s.writeSnapshot(s.store, p)
+	graph := ""
+	if a.view.json {
+		d, err := p.GraphDigest()
+		if err != nil {
+			return exitWith(ExitWorld, err)
+		}
+		graph = d.String()
+	}
+	if len(args) == 0 && len(f.replace) == 0 {
+		s.writeSnapshot(s.store, p, graph)
 	}
 	if f.out != "" {
 		if err := s.savePlan(p, f, args); err != nil {
@@ -100,11 +107,7 @@ func (a *app) plan(ctx context.Context, f *planFlags, args []string) error {
 		}
 	}
 	if a.view.json {
-		graph, err := p.GraphDigest()
-		if err != nil {
-			return exitWith(ExitWorld, err)
-		}
-		d := planDocument(a.cfg.Version, graph.String(), p, s.diags)
+		d := planDocument(a.cfg.Version, graph, p, s.diags)
 		if err := writePlan(a.view.out, d, p, f.all); err != nil {
 			return worldf("%v", err)
 		}
@@ -123,7 +126,7 @@ func (a *app) plan(ctx context.Context, f *planFlags, args []string) error {
 
 // planFailed prints the document of a plan that could not be made.
 func (a *app) planFailed(s *session, err error) error {
-	if e := writePlan(a.view.out, planDocument(a.cfg.Version, "none", nil, s.diags), nil, false); e != nil {
+	if e := encodePlan(a.view.out, planDocument(a.cfg.Version, "none", nil, s.diags)); e != nil {
 		return worldf("%v", e)
 	}
 	return err

@@ -116,6 +116,10 @@ func writePlan(w io.Writer, d *planJSON, p *plan.Plan, all bool) error {
 		id := task.ID(i)
 		d.Tasks = append(d.Tasks, planTaskJSON{p.Address(id), p.Graph.Tasks[id].Spec.Kind().Name, item.Decision.String(), reasonsJSON(p.Reasons(id))})
 	}
+	return encodePlan(w, d)
+}
+
+func encodePlan(w io.Writer, d *planJSON) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", " ")

@@ -29,12 +29,14 @@ type probes struct {
 	noProbe bool
 	known   map[string]probeResult // by the digest of runtime, arguments and environment
 	used    map[string]probeResult
+	missed  []string // where a program was looked for and is not
 	changed bool
 }
 
 // A probeResult is one probe's output and the program's stat when it ran.
 type probeResult struct {
 	Runtime  string        `json:"runtime"`
+	Found    string        `json:"found"`   // on PATH
 	Program  string        `json:"program"` // after all links
 	Size     int64         `json:"size"`
 	Modified int64         `json:"modified"` // Unix nanoseconds
@@ -83,7 +85,11 @@ func (p *probes) identity(name string, argv []string, env map[string]string, pat
 		p.used[id] = have
 		return have.Identity, nil
 	}
-	program, err := lookProgram(argv[0], path)
+	found, err := p.look(argv[0], path)
+	if err != nil {
+		return digest.Digest{}, err
+	}
+	program, err := filepath.EvalSymlinks(found)
 	if err != nil {
 		return digest.Digest{}, err
 	}
@@ -91,8 +97,8 @@ func (p *probes) identity(name string, argv []string, env map[string]string, pat
 	if err != nil {
 		return digest.Digest{}, err
 	}
-	now := probeResult{Runtime: name, Program: program, Size: st.Size(), Modified: st.ModTime().UnixNano()}
-	if ok && have.Program == now.Program && have.Size == now.Size && have.Modified == now.Modified {
+	now := probeResult{Runtime: name, Found: found, Program: program, Size: st.Size(), Modified: st.ModTime().UnixNano()}
+	if ok && have.Found == found && have.Program == now.Program && have.Size == now.Size && have.Modified == now.Modified {
 		p.used[id] = have
 		return have.Identity, nil
 	}
@@ -114,19 +120,19 @@ func (p *probes) last(name string) (probeResult, bool) {
 	return probeResult{}, false
 }
 
-// lookProgram finds a program on a PATH and follows its links.
-func lookProgram(name, path string) (string, error) {
+// look finds a program on a PATH.
+func (p *probes) look(name, path string) (string, error) {
 	if strings.ContainsRune(name, filepath.Separator) {
 		if !filepath.IsAbs(name) {
 			return "", fmt.Errorf("%q is neither a name on PATH nor an absolute path", name)
 		}
-		return filepath.EvalSymlinks(name)
+		return name, nil
 	}
 	for _, dir := range filepath.SplitList(path) {
-		found, err := exec.LookPath(filepath.Join(dir, name))
-		if err == nil {
-			return filepath.EvalSymlinks(found)
+		if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return found, nil
 		}
+		p.missed = append(p.missed, filepath.Join(dir, name))
 	}
 	return "", fmt.Errorf("%s is not found on PATH; install it, or name another probe", name)
 }
@@ -179,18 +185,28 @@ func (p *probes) save() error {
 	if err != nil {
 		return fmt.Errorf("probes: %w", err)
 	}
-	if err := writeAside(p.file, b); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err = writeAside(p.file, b)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("probes: %w", err)
 	}
 	p.changed = false
 	return nil
 }
 
-// reads are the programs that probes resolved to.
+// reads are the programs that probes resolved to, and where they were looked for before.
 func (p *probes) reads() []decl.Read {
 	var out []decl.Read
 	for _, r := range p.used {
 		out = append(out, decl.Read{Path: r.Program})
+		if r.Found != "" && r.Found != r.Program {
+			out = append(out, decl.Read{Path: r.Found})
+		}
+	}
+	for _, path := range p.missed {
+		out = append(out, decl.Read{Path: path, Absent: true})
 	}
 	return out
 }

@@ -6,11 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"pbuild/bench/decl"
 	"pbuild/bench/lower"
+	"pbuild/engine/digest"
 	"pbuild/engine/plan"
 	"pbuild/engine/run"
 	"pbuild/engine/store"
@@ -31,6 +33,11 @@ type session struct {
 	diags decl.Diagnostics
 	host  *lowerHost
 	named *plan.Plan // undecided: it knows addresses
+
+	began    time.Time       // before anything was read
+	listing  digest.Digest   // of the names in dir that make a workspace
+	previous *store.Snapshot // the stat cache of the last plan; nil where there is none
+	files    *workspaceFiles
 }
 
 // workDir is the workspace's directory, absolute.
@@ -58,7 +65,8 @@ func (a *app) load(ctx context.Context, o loadOptions) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{app: a, dir: dir}
+	s := &session{app: a, dir: dir, began: a.cfg.Clock()}
+	s.listing = listWorkspace(dir)
 	s.ws, s.diags = hcl.Load(dir, a.hclOptions())
 	if !s.diags.HasErrors() {
 		s.host = newLowerHost(ctx, a, s.ws, o.noProbe)
@@ -80,14 +88,46 @@ func (a *app) load(ctx context.Context, o loadOptions) (*session, error) {
 	if s.store, err = store.Open(s.stateDir()); err != nil {
 		return nil, exitWith(ExitWorld, err)
 	}
+	if s.previous, err = store.OpenSnapshot(s.stateDir()); err != nil {
+		s.previous = nil // every file is read
+	}
+	s.files = &workspaceFiles{store.NewFiles(s.dir, s.previous)}
 	return s, nil
+}
+
+// listWorkspace digests the names in dir that make a workspace; zero where dir cannot be listed, which loading reports.
+func listWorkspace(dir string) digest.Digest {
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return digest.Digest{}
+	}
+	names := make([]string, len(list))
+	for i, e := range list {
+		names[i] = e.Name()
+	}
+	return store.Listing(names, workspaceNames)
+}
+
+// workspaceFiles is the stat cache as apply wants it.
+type workspaceFiles struct{ *store.Files }
+
+// Refresh makes the next look at a file a new one.
+func (f *workspaceFiles) Refresh(path string) { f.Forget([]string{path}) }
+
+func (s *session) stateExists() bool {
+	_, err := os.Stat(s.stateDir())
+	return err == nil
 }
 
 func (s *session) stateDir() string { return filepath.Join(s.dir, stateDir) }
 
 // close ends the reader of the store.
 func (s *session) close() {
-	if s != nil && s.store != nil {
+	if s == nil {
+		return
+	}
+	s.previous.Close()
+	if s.store != nil {
 		s.store.Close() // a reader has nothing to lose
 	}
 }
@@ -129,10 +169,9 @@ func (a *app) loadTask(cmd *cobra.Command, addr string) (*session, *task.Object,
 
 // decide makes the plan of what want needs (nil: everything) against a store.
 func (s *session) decide(st *store.Store, want []task.ID, replace map[task.ID]bool) (*plan.Plan, error) {
-	files := store.NewFiles(s.dir, nil)
-	started := s.unfinished(st)
+	s.prefetch(want)
 	p, err := plan.Decide(plan.Inputs{
-		Graph: s.graph, Lookup: st.Lookup, Latest: st.Latest, Started: started, Files: files,
+		Graph: s.graph, Lookup: st.Lookup, Latest: st.Latest, Started: s.unfinished(st), Files: s.files,
 		Stored: func(o task.Output) bool { return st.Has(o.Digest) },
 		Now:    s.app.cfg.Clock().UnixNano(), Want: want, Replace: replace, MinIsolation: s.minIsolation(),
 	})
@@ -150,6 +189,20 @@ func (s *session) decide(st *store.Store, want []task.ID, replace map[task.ID]bo
 		return nil, exitWith(ExitWorld, err)
 	}
 	return p, nil
+}
+
+// prefetch looks at the files of what want needs, many at once.
+func (s *session) prefetch(want []task.ID) {
+	var in, out []string
+	wanted := plan.Closure(s.graph, want)
+	for i := range s.graph.Tasks {
+		if wanted[i] {
+			in = append(in, s.graph.Tasks[i].Inputs...)
+			out = append(out, s.graph.Tasks[i].Outputs...)
+		}
+	}
+	s.files.PrefetchOutputs(out)
+	s.files.Prefetch(in) // what is also an output is known by now
 }
 
 func (s *session) missingInput(m *plan.MissingInput) decl.Diagnostic {

@@ -1,0 +1,299 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"pbuild/engine/digest"
+	"pbuild/engine/store"
+	"pbuild/engine/task"
+	"pbuild/engine/tree"
+)
+
+func (a *app) cacheCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cache",
+		Short: "Look after what pbuild remembers",
+		Long:  "Look after what pbuild remembers under .pbuild. See `pbuild help state`.",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("`pbuild cache` has no command %q; it has stats, verify, gc and clean", args[0])
+			}
+			return usagef("`pbuild cache` needs one of stats, verify, gc and clean")
+		},
+	}
+	cmd.AddCommand(a.cacheStats(), a.cacheVerify(), a.cacheGC(), a.cacheClean())
+	return cmd
+}
+
+func (a *app) cacheStats() *cobra.Command {
+	return &cobra.Command{
+		Use: "stats", Short: "Count what is stored", Args: noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			dir, err := a.workDir()
+			if err != nil {
+				return err
+			}
+			state := filepath.Join(dir, stateDir)
+			st, err := store.Open(state)
+			if err != nil {
+				return exitWith(ExitWorld, err)
+			}
+			defer st.Close()
+			s, err := st.Stats()
+			if err != nil {
+				return exitWith(ExitWorld, err)
+			}
+			use, _ := diskUse(state, time.Hour)
+			if a.view.json {
+				return a.view.document(struct {
+					FormatVersion int              `json:"format_version"`
+					Records       int64            `json:"records"`
+					Keys          int64            `json:"keys"`
+					Blobs         int64            `json:"blobs"`
+					Runs          int64            `json:"runs"`
+					Disk          map[string]int64 `json:"disk"`
+				}{formatVersion, s.Records, s.Keys, s.SmallBlobs + s.LargeBlobs, s.Runs, use})
+			}
+			columns(a.view.out, "", [][]string{
+				{"records", fmt.Sprintf("%d, of %d keys, %s", s.Records, s.Keys, size(s.JournalBytes))},
+				{"blobs", fmt.Sprintf("%d small in %s, %s; %d large, %s", s.SmallBlobs, plural(int(s.Packs), "pack"), size(s.PackBytes), s.LargeBlobs, size(s.LargeBytes))},
+				{"trees", size(use["trees.git"])},
+				{"states", size(use["states"])},
+				{"runs", fmt.Sprintf("%d, %s", s.Runs, size(s.RunBytes))},
+				{"snapshot", size(s.SnapshotBytes)},
+			})
+			return nil
+		},
+	}
+}
+
+// writer opens the store for a command that changes it, and holds the lock until it is closed.
+func (a *app) writer(ctx context.Context) (*store.Store, string, error) {
+	dir, err := a.workDir()
+	if err != nil {
+		return nil, "", err
+	}
+	state := filepath.Join(dir, stateDir)
+	if _, err := os.Stat(state); err != nil {
+		return nil, "", usagef("%s holds no %s: nothing has been applied here", dir, stateDir)
+	}
+	st, err := store.OpenWriter(ctx, state, a.holder(), 0)
+	if err != nil {
+		return nil, "", exitWith(ExitWorld, err)
+	}
+	return st, state, nil
+}
+
+func (a *app) cacheVerify() *cobra.Command {
+	return &cobra.Command{
+		Use: "verify", Short: "Read everything again; exit 1 if anything is damaged", Args: noArgs,
+		Long: "Read everything again and say what is damaged. Damaged blobs are dropped: they count as missing, and the next run makes them again.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			st, _, err := a.writer(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer st.Close()
+			found, err := st.Verify()
+			if err != nil {
+				return exitWith(ExitWorld, err)
+			}
+			texts := []string{}
+			for _, d := range found {
+				texts = append(texts, d.String())
+			}
+			if a.view.json {
+				if err := a.view.document(struct {
+					FormatVersion int      `json:"format_version"`
+					Damage        []string `json:"damage"`
+				}{formatVersion, texts}); err != nil {
+					return err
+				}
+			} else {
+				for _, t := range texts {
+					a.view.printf("%s\n", printable(t))
+				}
+				if len(texts) == 0 {
+					a.view.notef("Nothing is damaged.\n")
+				}
+			}
+			if len(found) > 0 {
+				return said(ExitFailed)
+			}
+			return nil
+		},
+	}
+}
+
+func (a *app) cacheGC() *cobra.Command {
+	var dry bool
+	cmd := &cobra.Command{
+		Use: "gc", Short: "Delete what nothing needs", Args: noArgs,
+		Long: `Delete records that are neither of the current workspace, nor younger than "keep" of the pbuild block, nor of samples that cannot be made again;
+then the blobs and trees that no record names, and the states that are over "disk_budget", least recently used first.`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.gc(cmd.Context(), dry) },
+	}
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "change nothing; say what would go")
+	return cmd
+}
+
+const defaultKeep = 720 * time.Hour
+
+func (a *app) gc(ctx context.Context, dry bool) error {
+	s, err := a.load(ctx, loadOptions{})
+	defer s.close()
+	if err != nil {
+		return err
+	}
+	st, state, err := a.writer(ctx)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	live, err := s.liveKeys(st)
+	if err != nil {
+		return err
+	}
+	horizon := a.cfg.Clock().Add(-setting(s, "keep", defaultKeep))
+	trees := map[digest.Digest]bool{}
+	report, err := st.GC(store.GCOptions{DryRun: dry,
+		Keep: func(r *task.Record) bool {
+			keep := r.Kind == "sample" || live[r.Key] || r.Started > horizon.UnixNano()
+			if keep {
+				for _, o := range r.Outputs {
+					if _, ok := o.Digest.Git(); ok {
+						trees[o.Digest] = true
+					}
+				}
+			}
+			return keep
+		},
+		KeepRun: func(id string) bool { return id >= horizon.UTC().Format(runTime) },
+	})
+	if err != nil {
+		return exitWith(ExitWorld, err)
+	}
+	var freed int64
+	if !dry {
+		if freed, err = a.dropTrees(ctx, s, state, trees); err != nil {
+			return err
+		}
+	}
+	return a.showGC(&report, freed, dry)
+}
+
+// liveKeys are the keys that the workspace has now, as far as they are known.
+func (s *session) liveKeys(st *store.Store) (map[task.Key]bool, error) {
+	p, err := s.decide(st, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	live := make(map[task.Key]bool, len(p.Items))
+	for i := range p.Items {
+		live[p.Items[i].Key] = true
+		if r := p.Items[i].Record; r != nil {
+			live[r.Key] = true
+		}
+		for _, addr := range p.Addresses(task.ID(i)) { // a key that is not known yet may come out as it did
+			if r := st.Latest(addr); r != nil {
+				live[r.Key] = true
+			}
+		}
+	}
+	return live, nil
+}
+
+func (a *app) dropTrees(ctx context.Context, s *session, state string, live map[digest.Digest]bool) (int64, error) {
+	trees, err := tree.Open(ctx, filepath.Join(state, treesDir))
+	if err != nil {
+		return 0, exitWith(ExitWorld, err)
+	}
+	defer trees.Close()
+	if err := trees.Drop(ctx, func(d digest.Digest) bool { return live[d] }); err != nil {
+		return 0, exitWith(ExitWorld, err)
+	}
+	m, err := a.cfg.Wire(ctx, Parts{Dir: s.dir, State: state, Scratch: a.scratch(""), Environ: a.cfg.Environ, Trees: trees, Slots: 1})
+	if err != nil {
+		return 0, exitWith(ExitWorld, err)
+	}
+	freed, err := m.States.Trim(setting(s, "disk_budget", defaultBudget))
+	if err != nil {
+		return freed, exitWith(ExitWorld, err)
+	}
+	return freed, nil
+}
+
+func (a *app) showGC(r *store.GCReport, freed int64, dry bool) error {
+	if a.view.json {
+		type part struct {
+			Kept         int64 `json:"kept"`
+			KeptBytes    int64 `json:"kept_bytes"`
+			Dropped      int64 `json:"dropped"`
+			DroppedBytes int64 `json:"dropped_bytes"`
+		}
+		return a.view.document(struct {
+			FormatVersion int   `json:"format_version"`
+			DryRun        bool  `json:"dry_run"`
+			Records       part  `json:"records"`
+			Blobs         part  `json:"blobs"`
+			Runs          part  `json:"runs"`
+			StateBytes    int64 `json:"state_bytes"`
+		}{formatVersion, dry, part(r.Records), part(r.Blobs), part(r.Runs), freed})
+	}
+	verb := "dropped"
+	if dry {
+		verb = "would go"
+	}
+	row := func(name, why string, p store.Part) []string {
+		return []string{name, fmt.Sprintf("%d kept, %s", p.Kept, size(p.KeptBytes)), fmt.Sprintf("%d %s, %s", p.Dropped, verb, size(p.DroppedBytes)), a.view.paint(dim, why)}
+	}
+	columns(a.view.out, "", [][]string{
+		row("records", "older than keep, and of no task of this workspace", r.Records),
+		row("blobs", "named by no record that stays", r.Blobs),
+		row("runs", "older than keep", r.Runs),
+	})
+	if freed > 0 {
+		a.view.printf("states  %s over the disk budget dropped\n", size(freed))
+	}
+	return nil
+}
+
+func (a *app) cacheClean() *cobra.Command {
+	var yes bool
+	var states bool
+	cmd := &cobra.Command{
+		Use: "clean", Short: "Delete everything that pbuild remembers here", Args: noArgs,
+		Long: "Delete .pbuild: everything runs again, and samples that cost money are lost. With --states only states go, which costs no verdict.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			st, state, err := a.writer(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer st.Close()
+			target, what := state, "everything that pbuild remembers"
+			if states {
+				target, what = filepath.Join(state, "states"), "all states"
+			}
+			if !yes {
+				if err := a.ask(fmt.Sprintf("Delete %s (%s)?", what, target), "--yes"); err != nil {
+					return err
+				}
+			}
+			if err := os.RemoveAll(target); err != nil {
+				return worldf("cache clean: %v", err)
+			}
+			a.view.notef("Deleted %s.\n", target)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVar(&states, "states", false, "delete only what prepare and build left behind")
+	return cmd
+}

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"pbuild/bench/decl"
+	"pbuild/hcl"
+)
+
+func (a *app) consoleCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "console",
+		Short: "Evaluate expressions of the workspace, one a line",
+		Long: `Evaluate expressions over the workspace's variables, locals and functions: one a line from standard input, each answered with its value.
+
+  > var.names
+  > [for n in var.names : upper(n)]`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := a.workDir()
+			if err != nil {
+				return err
+			}
+			config := hcl.Open(dir, a.hclOptions())
+			a.view.showDiagnostics(dir, config.Diagnostics)
+			if config.Diagnostics.HasErrors() {
+				return said(ExitUsage)
+			}
+			return a.console(dir, config)
+		},
+	}
+}
+
+func (a *app) console(dir string, config *hcl.Config) error {
+	prompt := func() {}
+	if isTerminal(a.view.out) {
+		prompt = func() { fmt.Fprint(a.view.err, "> ") }
+	}
+	failed := false
+	lines := bufio.NewScanner(a.cfg.Stdin)
+	lines.Buffer(nil, 1<<20)
+	for prompt(); lines.Scan(); prompt() {
+		text := strings.TrimSpace(lines.Text())
+		if text == "" || text == "exit" {
+			if text == "exit" {
+				break
+			}
+			continue
+		}
+		value, ds := config.Console(text)
+		if ds.HasErrors() {
+			failed = true
+			a.showConsoleErrors(text, ds)
+			continue
+		}
+		a.view.printf("%s\n", value)
+	}
+	if err := lines.Err(); err != nil {
+		return worldf("console: %v", err)
+	}
+	if failed {
+		return said(ExitFailed)
+	}
+	return nil
+}
+
+// showConsoleErrors shows diagnostics of a line that was typed: it stands above, so no snippet is needed.
+func (a *app) showConsoleErrors(_ string, ds decl.Diagnostics) {
+	for _, d := range ds.Sort() {
+		fmt.Fprintf(a.view.err, "%s %s: %s\n", a.view.paintErr(red, string(d.Severity)+":"), printable(d.Summary), printable(d.Detail))
+	}
+}

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) initCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "init",
+		Short: "Write a small workspace that works, to begin from",
+		Long: `Write a small workspace into the current directory (or -C DIR, which is made): one instance with its fix, the gate that checks it, both controls and a
+report. Nothing that is there already is overwritten.`,
+		Args: noArgs,
+		// The directory may be yet to be made, so that the checks of other commands do not hold.
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if a.flags.dir != "" {
+				if err := os.MkdirAll(a.flags.dir, 0o777); err != nil {
+					return usagef("-C: %v", err)
+				}
+			}
+			return a.prepare(cmd)
+		},
+		RunE: func(*cobra.Command, []string) error {
+			written := []string{}
+			for _, f := range starter {
+				full := filepath.Join(a.flags.dir, filepath.FromSlash(f.name))
+				if _, err := os.Lstat(full); err == nil {
+					return usagef("%s is there already; init overwrites nothing", f.name)
+				} else if !errors.Is(err, fs.ErrNotExist) {
+					return worldf("init: %v", err)
+				}
+			}
+			for _, f := range starter {
+				full := filepath.Join(a.flags.dir, filepath.FromSlash(f.name))
+				if err := os.MkdirAll(filepath.Dir(full), 0o777); err != nil {
+					return worldf("init: %v", err)
+				}
+				if err := os.WriteFile(full, []byte(f.text), 0o666); err != nil {
+					return worldf("init: %v", err)
+				}
+				written = append(written, f.name)
+			}
+			if a.view.json {
+				return a.view.document(struct {
+					FormatVersion int      `json:"format_version"`
+					Files         []string `json:"files"`
+				}{formatVersion, written})
+			}
+			for _, name := range written {
+				a.view.printf("%s\n", name)
+			}
+			a.view.notef("Now `pbuild plan` says what would run, and `pbuild apply` runs it.\n")
+			return nil
+		},
+	}
+}
+
+// starter is the workspace that init writes. Its only tool is the shell, so that it works on every machine with one.
+var starter = []struct{ name, text string }{
+	{"benchmarks.hcl", `# One instance: a program with a bug, and the fix. "pbuild apply" checks that the hidden test fails before the fix and passes with it (the gate),
+# then that the oracle, which knows the fix, resolves it, and that doing nothing does not (the controls).
+
+runtime "sh" {
+  host {}
+  # What a probe prints is the runtime's identity, and so part of every key. A real runtime prints its tools' versions here.
+  probe = ["uname", "-s"]
+}
+
+instance "greet" {
+  source {
+    dir { path = "before" }
+  }
+  fix {
+    dir { path = "after" }
+  }
+  # What of before -> after is the hidden test. The rest is the fix.
+  test_files = ["test.sh"]
+
+  problem_statement = "greet.sh forgets the name that it is given."
+  runtime           = runtime.sh
+
+  test {
+    command = ["sh", "test.sh"]
+    format  = "exit"
+    timeout = "1m"
+  }
+}
+
+gate "greet" {
+  instances = instance.greet
+}
+
+agent "oracle" { kind = "oracle" }
+agent "nop" { kind = "nop" }
+
+matrix "controls" {
+  instances = gate.greet
+  agents    = [agent.oracle, agent.nop]
+}
+
+report "controls" {
+  matrix = matrix.controls
+}
+`},
+	{"before/greet.sh", "echo \"Hello!\"\n"},
+	{"after/greet.sh", "echo \"Hello, $1!\"\n"},
+	{"after/test.sh", "test \"$(sh greet.sh World)\" = \"Hello, World!\"\n"},
+}

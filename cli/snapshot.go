@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"pbuild/engine/digest"
+	"pbuild/engine/plan"
+	"pbuild/engine/store"
+)
+
+// A remembered plan is what the snapshot keeps of one for people and scripts: a plan that finds nothing changed prints it.
+type remembered struct {
+	Counts      countsJSON       `json:"counts"`
+	Restores    bool             `json:"restores"`
+	Graph       string           `json:"graph"` // "" where nobody has asked for it yet
+	Diagnostics []diagnosticJSON `json:"diagnostics"`
+	Reports     []string         `json:"reports"`
+	Excluded    int              `json:"excluded"` // cells that their gate does not admit
+}
+
+// idle says that the plan had nothing to do.
+func (r *remembered) idle() bool { return r.Counts.Run+r.Counts.Maybe == 0 && !r.Restores }
+
+// writeSnapshot keeps a plan of the whole workspace. It is a courtesy to the next plan: what goes wrong is told, and nothing more.
+func (s *session) writeSnapshot(st *store.Store, p *plan.Plan, graph string) {
+	r := remembered{Counts: countsOf(p.Counts()), Restores: restores(p), Graph: graph, Diagnostics: diagnosticsJSON(s.diags), Reports: reportFiles(p), Excluded: excludedCells(p)}
+	counts, err := json.Marshal(r)
+	if err != nil {
+		panic("pbuild bug: a plan's counts have no JSON form: " + err.Error())
+	}
+	err = store.WriteSnapshot(s.stateDir(), &store.SnapshotData{
+		Root: s.dir, Identity: s.app.cfg.Identity, Args: s.app.planArguments(), Generation: st.Generation(), Began: s.began,
+		Reads: s.reads(), Table: s.files.Table(), Counts: counts, Names: s.addressList(),
+	})
+	if err != nil && s.stateExists() {
+		s.app.view.notef("note: %v\n", err)
+	}
+}
+
+// planArguments is what of the command line and the environment can change a plan of the whole workspace.
+func (a *app) planArguments() digest.Digest {
+	return argumentsDigest(a.flags.vars, a.flags.varFiles, a.cfg.Environ)
+}
+
+func argumentsDigest(vars, varFiles, environ []string) digest.Digest {
+	var e digest.Encoder
+	e.List("var", vars)
+	e.List("var-file", varFiles)
+	var env []string
+	for _, kv := range environ {
+		if strings.HasPrefix(kv, "PBUILD_VAR_") || strings.HasPrefix(kv, "PATH=") || strings.HasPrefix(kv, "CI=") {
+			env = append(env, kv)
+		}
+	}
+	e.List("environ", env)
+	return e.Sum()
+}
+
+// workspaceNames are the names that make a file part of the workspace's declarations.
+var workspaceNames = []string{"*.hcl", "*.hcl.json"}
+
+// reads is everything that was read to get to the graph.
+func (s *session) reads() []store.Read {
+	var out []store.Read
+	for _, r := range slices.Concat(s.ws.Read, s.host.reads()) {
+		one := store.Read{Path: r.Path, Digest: r.Digest}
+		switch {
+		case r.Absent:
+			one.Kind, one.Digest = store.ReadAbsent, digest.Digest{}
+		case r.Dir && r.Path == s.dir && !s.host.listed.root(): // only the names of its files matter
+			one.Kind, one.Match, one.Digest = store.ReadDir, workspaceNames, s.listing
+		case r.Dir: // its listing is digested by the store, by its own rule
+			one.Kind, one.Digest = store.ReadDir, digest.Digest{}
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// addressList is every address, sorted, for completion.
+func (s *session) addressList() []string {
+	var out []string
+	for i := range s.graph.Objects {
+		o := &s.graph.Objects[i]
+		for k := range o.Steps {
+			out = append(out, address(o, k))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// snapshotAddresses reads the addresses that the last plan left.
+func (a *app) snapshotAddresses() ([]string, error) {
+	dir, err := a.workDir()
+	if err != nil {
+		return nil, err
+	}
+	snap, err := store.OpenSnapshot(filepath.Join(dir, stateDir))
+	if err != nil {
+		return nil, err
+	}
+	defer snap.Close()
+	return slices.Collect(snap.Names()), nil
+}
