@@ -129,7 +129,7 @@ func (l *loop) act() {
 		switch a := l.todo[i]; a.Type {
 		case sched.Resolve:
 			if l.s.Resolving(a.Task) {
-				l.resolve(a.Task, a.Record)
+				l.resolve(a.Task)
 			}
 		case sched.Start:
 			l.start(a)
@@ -236,7 +236,7 @@ func (l *loop) changed(files []task.FileInput) string {
 // commit keeps what a task ended with, if that is a fact.
 func (l *loop) commit(a sched.Action) {
 	t := &l.p.Graph.Tasks[a.Task]
-	if a.Record == nil || !a.Record.Keepable() || t.NoCache {
+	if a.Record == nil || !a.Record.Keepable() || t.NoCache || !l.flights[a.Task].fact {
 		l.step(sched.Event{Type: sched.Committed, Task: a.Task, Rejected: l.rejected(a.Task, a.Record)})
 		return
 	}
