@@ -169,7 +169,7 @@ func (g *goStream) settle() {
 		}
 	}
 	for _, n := range g.order {
-		if g.tests[n].ends == 0 || g.tests[n].result != Failed {
+		if t := g.tests[n]; t.result != Failed && t.last != Failed {
 			continue
 		}
 		g.packages[n.pkg].failedTests++
