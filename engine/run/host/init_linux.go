@@ -71,6 +71,16 @@ func commandAttr(s *spec) *syscall.SysProcAttr {
 	return attr
 }
 
+// closeOnExec keeps every descriptor from the command, also those that whoever started this program left open.
+func closeOnExec() {
+	if unix.CloseRange(fdOrders, 1<<31-1, unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return
+	}
+	for fd := fdOrders; fd < fdEnd; fd++ {
+		syscall.CloseOnExec(fd)
+	}
+}
+
 // preferAsVictim makes the kernel kill the command, not this process, when memory runs out: what is started before the
 // returned function is called inherits a high score.
 func preferAsVictim() func() {
