@@ -61,7 +61,7 @@ func (l *loader) checkEdges() {
 			return
 		case open:
 			cycle := append(slices.Clone(path[slices.Index(path, address):]), address)
-			if !slices.ContainsFunc(cycle, func(a string) bool { return !strings.HasPrefix(a, "dataset.") }) {
+			if slices.ContainsFunc(cycle, func(member string) bool { return l.cyclic[member] }) {
 				return // said when the rows were found
 			}
 			l.errorf(from.at, "Reference cycle", "Blocks refer to each other in a circle: %s.", strings.Join(cycle, " -> "))

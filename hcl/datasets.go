@@ -24,8 +24,11 @@ func (l *loader) resolveDataset(d *dataset, path []string) {
 	case closed:
 		return
 	case open:
-		at := slices.Index(path, address)
-		l.errorf(d.block.at, "Reference cycle", "A dataset is made of itself: %s -> %s.", strings.Join(path[at:], " -> "), address)
+		cycle := path[slices.Index(path, address):]
+		for _, member := range cycle {
+			l.cyclic[member] = true
+		}
+		l.errorf(d.block.at, "Reference cycle", "A dataset is made of itself: %s -> %s.", strings.Join(cycle, " -> "), address)
 		return
 	}
 	d.phase = open
@@ -182,7 +185,7 @@ func (l *loader) admittedRows(d *dataset, admit *block, path []string) {
 			if from == nil {
 				return
 			}
-			l.resolveDataset(from, path)
+			l.resolveDataset(from, append(slices.Clone(path), gate.String(), instance.String()))
 			if from.rows == nil {
 				return
 			}

@@ -109,12 +109,29 @@ func lookedUp(args []cty.Value) (cty.Value, error) {
 	return args[2], nil
 }
 
+// paths are arguments that name files: they are remembered as read, and so may not be sensitive.
+func paths(args []cty.Value) ([]cty.Value, error) {
+	out := make([]cty.Value, len(args))
+	for i, a := range args {
+		plain, found, _ := split(a)
+		if len(found) > 0 {
+			return nil, function.NewArgErrorf(i, "a path is stored, but this comes from the sensitive %s", variables(found))
+		}
+		out[i] = plain
+	}
+	return out, nil
+}
+
 // fileFunc is file(path): the text of a file, marked if cty's normalisation changed it.
 func fileFunc(r *reader) function.Function {
 	return function.New(&function.Spec{
-		Params: []function.Parameter{{Name: "path", Type: cty.String}},
+		Params: []function.Parameter{{Name: "path", Type: cty.String, AllowMarked: true}},
 		Type:   function.StaticReturnType(cty.String),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			args, err := paths(args)
+			if err != nil {
+				return cty.UnknownVal(cty.String), err
+			}
 			f := r.read(args[0].AsString())
 			if f.err != nil {
 				return cty.UnknownVal(cty.String), function.NewArgErrorf(0, "%v", f.err)
@@ -130,9 +147,13 @@ func fileFunc(r *reader) function.Function {
 // filesetFunc is fileset(directory, pattern): the files that match, relative to the directory.
 func filesetFunc(r *reader) function.Function {
 	return function.New(&function.Spec{
-		Params: []function.Parameter{{Name: "directory", Type: cty.String}, {Name: "pattern", Type: cty.String}},
+		Params: []function.Parameter{{Name: "directory", Type: cty.String, AllowMarked: true}, {Name: "pattern", Type: cty.String, AllowMarked: true}},
 		Type:   function.StaticReturnType(cty.Set(cty.String)),
 		Impl: func(args []cty.Value, t cty.Type) (cty.Value, error) {
+			args, err := paths(args)
+			if err != nil {
+				return cty.UnknownVal(t), err
+			}
 			found, err := r.glob(args[0].AsString(), args[1].AsString())
 			if err != nil {
 				return cty.UnknownVal(t), err

@@ -58,7 +58,7 @@ func Open(dir string, o Options) *Config {
 	l := &loader{
 		o: o, reader: newReader(abs), sources: map[string][]byte{},
 		blocks: map[string]*block{}, variables: map[string]*variable{}, locals: map[string]*local{},
-		datasets: map[string]*dataset{}, eachs: map[string]*eachScope{}, edges: map[string][]edge{},
+		datasets: map[string]*dataset{}, eachs: map[string]*eachScope{}, edges: map[string][]edge{}, cyclic: map[string]bool{},
 		secrets: secrets{values: map[string]string{}},
 	}
 	l.functions = functions(l.reader)
@@ -84,6 +84,7 @@ type loader struct {
 	reader  *reader
 	sources map[string][]byte // text of each parsed file, by the name that ranges use
 	diags   decl.Diagnostics
+	broken  bool // a file does not parse
 
 	tops      []*block          // every block at the top level, in order of file and position
 	blocks    map[string]*block // those with names, but variables, by address
@@ -99,13 +100,14 @@ type loader struct {
 	datasets map[string]*dataset
 	eachs    map[string]*eachScope // of blocks with for_each, by address
 	edges    map[string][]edge     // what each block refers to
+	cyclic   map[string]bool       // blocks in a circle that was reported
 	secrets  secrets
 }
 
 // load runs the phases: text, then names, then values, then rows, then every block.
 func (l *loader) load(w *decl.Workspace) {
 	l.parse()
-	if l.diags.HasErrors() {
+	if l.broken {
 		return // what a file that does not parse would have declared cannot be told from what is missing
 	}
 	l.declare()
@@ -171,6 +173,7 @@ func (l *loader) parseFile(src []byte, name string) []*block {
 		b, diags = parseNative(src, name)
 	}
 	l.diags.Add(diags...)
+	l.broken = l.broken || diags.HasErrors()
 	for _, a := range b.attrs {
 		l.unknownBlock(a.nameAt, a.name)
 	}

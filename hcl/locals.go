@@ -78,11 +78,11 @@ func (l *loader) orderLocals(lo *local, order, path *[]*local) {
 		return
 	case open:
 		cycle := (*path)[slices.Index(*path, lo):]
-		names := make([]string, len(cycle))
-		for i, c := range cycle {
-			names[i] = "local." + c.name
+		var names strings.Builder
+		for _, c := range cycle {
+			names.WriteString("local." + c.name + " -> ")
 		}
-		l.errorf(lo.attr.at, "Reference cycle", "%s refer to each other in a circle: %s -> local.%s.", strings.Join(names, ", "), strings.Join(names, " -> "), lo.name)
+		l.errorf(lo.attr.at, "Reference cycle", "Local values are made of each other in a circle: %slocal.%s.", &names, lo.name)
 		return
 	}
 	lo.phase = open
@@ -122,5 +122,5 @@ func (l *loader) markAltered(v cty.Value, at hashihcl.Range) cty.Value {
 	if l.isNormal(at) {
 		return v
 	}
-	return v.Mark(altered{rangeOf(at).String()})
+	return v.Mark(altered{"the text at " + rangeOf(at).String()})
 }

@@ -5,6 +5,7 @@ import (
 
 	hashihcl "github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
 
 	"pbuild/bench/decl"
 )
@@ -140,6 +141,12 @@ func (c *compiler) part(e hclsyntax.Expression) node {
 		}
 	}
 	eval := c.through(e)
+	if !overRows(e) {
+		eval = func(_ *decl.Each, ctx *hashihcl.EvalContext) (cty.Value, *decl.Diagnostic) {
+			v, diags := e.Value(ctx)
+			return v, firstError(diags, e.Range())
+		}
+	}
 	return func(each *decl.Each) (any, *decl.Diagnostic) {
 		v, d := eval(each, c.l.ctx)
 		if d != nil {

@@ -75,11 +75,11 @@ func (c *composer) read(ctx context.Context, blobs task.Blobs, a *task.Attempt) 
 		return err
 	}
 	var tests []string
-	if err := readJSON(blobs, a.Input(kind.TestPaths).Digest, &tests); err != nil {
+	if err := get(blobs, a.Input(kind.TestPaths).Digest, &tests); err != nil {
 		return err
 	}
 	var gold goldPaths
-	if err := readJSON(blobs, a.Input(kind.GoldPaths).Digest, &gold); err != nil {
+	if err := get(blobs, a.Input(kind.GoldPaths).Digest, &gold); err != nil {
 		return err
 	}
 	for _, p := range tests {
@@ -89,14 +89,6 @@ func (c *composer) read(ctx context.Context, blobs task.Blobs, a *task.Attempt) 
 		c.golds[p] = true
 	}
 	return nil
-}
-
-func readJSON(blobs task.Blobs, d digest.Digest, into any) error {
-	b, err := blobs.Get(d)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(b, into)
 }
 
 // protect takes the globs that count: one with "~" before it only where base_test has no path that matches.

@@ -34,7 +34,8 @@ func Patches(repo *tree.Repo, blobs task.Blobs) task.Executor {
 		}
 		var unfit *unfit
 		if errors.As(err, &unfit) {
-			return task.Outcome{Status: task.OK, Outcome: patchFailed, Reason: unfit.reason}, nil
+			// A fact of the data: what would test these trees is skipped, and a gate makes its outcome of it.
+			return task.Outcome{Status: task.Failed, Record: true, Outcome: patchFailed, Reason: unfit.reason}, nil
 		}
 		if err != nil {
 			return task.Outcome{}, err

@@ -31,7 +31,8 @@ func (j *Judge) Verdict(_ context.Context, a *task.Attempt) (task.Outcome, error
 	if !decided {
 		return task.Outcome{Status: task.Infra, Reason: "undecided: what the gate stands on did not come to an end"}, nil
 	}
-	out := task.Outcome{Status: task.OK, Outcome: string(r.Outcome), Reason: r.Reason, Facts: r.Facts}
+	r.Evidence.Isolation = isolationOf(a)
+	out := task.Outcome{Status: task.OK, Outcome: string(r.Outcome), Reason: r.Reason, Facts: r.Facts, Isolation: r.Evidence.Isolation}
 	if err := put(j.Blobs, &out, kind.Evidence, r.Evidence); err != nil {
 		return out, err
 	}
@@ -88,18 +89,13 @@ func (j *Judge) Outcome(ctx context.Context, a *task.Attempt) (task.Outcome, err
 	if !decided {
 		return task.Outcome{Status: task.Infra, Reason: "undecided: what the outcome stands on did not come to an end"}, nil
 	}
-	out := task.Outcome{Status: task.OK, Outcome: string(c.Outcome), Reason: c.Detail, Flags: c.Flags}
+	c.Isolation = isolationOf(a)
+	out := task.Outcome{Status: task.OK, Outcome: string(c.Outcome), Reason: c.Detail, Flags: c.Flags, Isolation: c.Isolation}
 	if c.Outcome == verdict.Resolved {
 		out.Facts = []string{"resolved"}
 	}
 	err = put(j.Blobs, &out, kind.OutcomeBlob, c)
 	return out, err
-}
-
-// composed is what compose's evidence says.
-type composed struct {
-	Reset  []string `json:"reset"`
-	Exempt []string `json:"exempt"`
 }
 
 // gather reads what the candidate touched, what was put back, and what it changed of the harness.

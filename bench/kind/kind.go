@@ -133,7 +133,8 @@ func (s *StateSpec) Encode(e *digest.Encoder) {
 	e.Set("keep", s.Keep)
 }
 
-// A TestSpec is one attempt of a test. Roles: Tree (the composed tree), Below (UseKey), "image".
+// A TestSpec is one attempt of a test. Roles: Tree (the composed tree), Below (UseKey), "image", "test_paths" (TestPaths: reset like Protect, for a build may have
+// changed a test file whose content the candidate already had).
 type TestSpec struct {
 	Runtime Runtime
 	Command Command

@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"slices"
 	"strconv"
 
 	"pbuild/bench/decl"
@@ -8,7 +9,7 @@ import (
 )
 
 // maxEdges bounds what depends_on may make: every member of one block on every member of another is a product.
-const maxEdges = 5_000_000
+const maxEdges = 1_000_000
 
 // under lowers with the order edges that a member's depends_on asks for.
 func (l *lowerer) under(b *decl.Block, each *decl.Each, do func()) {
@@ -30,18 +31,15 @@ func (l *lowerer) orderEdges(b *decl.Block, each *decl.Each) []task.Dep {
 func (l *lowerer) dependsOn(b *decl.Block, each *decl.Each) []task.ID {
 	refs, _ := get[[]decl.Ref](l, b, "depends_on", each)
 	var ids []task.ID
-	seen := map[task.ID]bool{}
 	for _, ref := range refs {
-		for _, id := range l.lastSteps(ref, at(b, "depends_on"), each) {
-			if id != task.None && !seen[id] {
-				seen[id] = true
-				ids = append(ids, id)
-			}
-		}
+		ids = append(ids, l.lastSteps(ref, at(b, "depends_on"), each)...)
 	}
+	slices.Sort(ids)
+	ids = slices.DeleteFunc(slices.Compact(ids), func(id task.ID) bool { return id == task.None })
 	if l.edges += len(ids); l.edges > maxEdges && l.edges-len(ids) <= maxEdges {
 		l.errorf(at(b, "depends_on"), nil, "Too many dependencies",
 			"depends_on makes over %d edges. Name the one member that is meant, such as task.a[each.key].", maxEdges)
+		return nil
 	}
 	return ids
 }
@@ -62,7 +60,9 @@ func (l *lowerer) lastSteps(ref decl.Ref, r decl.Range, from *decl.Each) []task.
 	} else {
 		for _, o := range l.lower(b).objects {
 			if !ref.One || o.Index != nil && o.Index[0] == ref.Key {
-				ids = append(ids, o.Steps[len(o.Steps)-1].Task)
+				if len(o.Steps) > 0 {
+					ids = append(ids, o.Steps[len(o.Steps)-1].Task)
+				}
 			}
 		}
 	}

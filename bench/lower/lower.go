@@ -81,6 +81,11 @@ type lowerer struct {
 	envs   map[envKey]*environment
 	after  []task.Dep // order edges of the member that is being lowered
 
+	last struct { // the runtime that a task asked for last
+		ref decl.Ref
+		env *environment
+	}
+
 	made       map[string]maker // declared files by path
 	tasks      map[*decl.Block][]*pending
 	open       []*pending // tasks that are being added, each for the one before

@@ -164,14 +164,16 @@ func (l *lowerer) paths(b *decl.Block, name string, each *decl.Each, shared cons
 		return have
 	}
 	raw, _ := get[[]string](l, b, name, each)
-	var list []string
-	for _, p := range raw {
-		if clean, ok := l.inside(p, a.Range, each); ok {
-			if list == nil {
-				list = make([]string, 0, len(raw))
-			}
-			list = append(list, clean)
+	list := raw
+	for i, p := range raw {
+		clean, ok := l.inside(p, a.Range, each)
+		if ok && clean == p {
+			continue
 		}
+		if &list[0] == &raw[0] { // the value is not ours to change
+			list = slices.Clone(raw)
+		}
+		list[i] = clean
 	}
 	if len(list) > 1 {
 		list = sorted(list)
@@ -202,15 +204,12 @@ func isGlob(p string) bool { return strings.ContainsAny(p, "*?[{") }
 
 // taskBlock adds the members of a block and makes their objects.
 func (l *lowerer) taskBlock(b *decl.Block, out *lowered) {
-	list := l.tasks[b]
+	list, address := l.tasks[b], b.Address()
 	steps := make([]task.Step, len(list))
 	out.objects = make([]task.Object, len(list))
 	for i, p := range list {
 		steps[i].Task = l.addTask(p)
-		out.objects[i] = task.Object{Class: task.ClassTask, Block: b.Address(), Index: p.index, Tags: p.tags, Steps: steps[i : i+1 : i+1]}
-	}
-	for i := range out.objects { // one string for all
-		out.objects[i].Block = out.objects[0].Block
+		out.objects[i] = task.Object{Class: task.ClassTask, Block: address, Index: p.index, Tags: p.tags, Steps: steps[i : i+1 : i+1]}
 	}
 }
 
@@ -263,11 +262,18 @@ func (l *lowerer) taskEdges(p *pending, t *task.Task) []task.Dep {
 // inEnvironment completes the spec with the runtime's part; without a runtime it is this machine as it is.
 func (l *lowerer) inEnvironment(p *pending, t *task.Task) {
 	s := p.spec
-	each := l.each(p)
+	var each *decl.Each
+	if varies(p.block, "runtime") || varies(p.block, "env") {
+		each = l.each(p)
+	}
 	var vars variables
 	s.Runtime = kind.Runtime{Host: true, Platform: l.host.Platform()}
 	if ref, ok := get[decl.Ref](l, p.block, "runtime", each); ok {
-		env := l.resolve(ref, "", at(p.block, "runtime"), each)
+		env := l.last.env
+		if l.last.ref != ref || env == nil { // most tasks have the runtime of the one before
+			env = l.resolve(ref, "", at(p.block, "runtime"), each)
+			l.last.ref, l.last.env = ref, env
+		}
 		if env == nil {
 			return
 		}
@@ -279,10 +285,17 @@ func (l *lowerer) inEnvironment(p *pending, t *task.Task) {
 	s.Env, s.SecretEnv, s.PassEnv = vars.values, vars.secrets, vars.pass
 }
 
+// varies says whether an attribute depends on the member.
+func varies(b *decl.Block, name string) bool {
+	a := b.Attrs[name]
+	return a != nil && !a.Expr.Const()
+}
+
 // inputs expands what a task reads: a file that another task writes is an edge, the rest are files of the workspace.
 func (l *lowerer) inputs(p *pending, t *task.Task) {
 	files := p.inputs
-	if globs := slices.DeleteFunc(slices.Clone(files), func(f string) bool { return !isGlob(f) }); len(globs) > 0 {
+	if slices.ContainsFunc(files, isGlob) {
+		globs := slices.DeleteFunc(slices.Clone(files), func(f string) bool { return !isGlob(f) })
 		found, err := l.host.Glob(globs)
 		if err != nil {
 			l.errorf(at(p.block, "inputs"), l.each(p), "Inputs cannot be listed", "%v.", err)
@@ -298,13 +311,14 @@ func (l *lowerer) inputs(p *pending, t *task.Task) {
 		}
 		named[d.Role] = true
 	}
+	unmade := 0 // as long as no task makes any, the list itself will do
 	for i, file := range files {
 		m, made := l.made[file]
 		switch {
+		case !made && unmade == i:
+			unmade++
+			t.Inputs = files[:unmade:unmade]
 		case !made:
-			if t.Inputs == nil {
-				t.Inputs = make([]string, 0, len(files)-i)
-			}
 			t.Inputs = append(t.Inputs, file)
 		case m.task == p || named[file]:
 		default:

@@ -47,8 +47,8 @@ func TestTaskFiles(t *testing.T) {
 	g, _ := lowered1(t, ws, h)
 	got := listing(g)
 	want := `task.after (task)
-    all.txt = task.all "all.txt"
     out/1.txt = task.copy["1"] "out/1.txt"
+    all.txt = task.all "all.txt"
     after.2 = task.quiet "" order
     files [x/1.txt x/2.md] -> []
 task.all (task)

@@ -84,6 +84,7 @@ type CellOutcome struct {
 	Reset        []string          `json:"reset,omitempty"`
 	Exempt       []string          `json:"exempt,omitempty"`
 	Attempts     []AttemptEvidence `json:"attempts,omitempty"`
+	Isolation    string            `json:"isolation,omitempty"` // the lowest of the runs that it stands on
 }
 
 // Flags of a cell. near_limit and state_drift depend on the machine, and so are in no outcome.

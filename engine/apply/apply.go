@@ -54,7 +54,7 @@ type Event struct {
 	Stream  string       // log
 	Data    []byte       // log; end of a failure: the log's tail
 	Record  *task.Record // end, reuse, retry; nil where it was skipped or unneeded
-	Phase   string       // end: done, failed, skipped, unneeded; reuse: reused, restored, failed
+	Phase   string       // end: done, failed, skipped, unneeded; reuse: reused, restored, failed. What Options.Failed names is failed
 	Code    string       // note
 	Detail  string       // note, retry, end of failed and skipped: the cause
 	Time    time.Time

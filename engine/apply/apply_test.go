@@ -228,6 +228,23 @@ func TestEqualKeysRunOnce(t *testing.T) {
 	}
 }
 
+// An equal task that comes later, when the first has long ended, does not run either.
+func TestEqualKeyLaterIsReused(t *testing.T) {
+	w := newWorld(t)
+	a := w.add(&spec{kind: testKind, name: "a", coarse: 1})
+	b := w.add(&spec{kind: testKind, name: "b", coarse: 1})
+	w.apply()
+	dep := func(id task.ID) task.Dep { return task.Dep{On: id, Role: "in", Output: "out"} }
+	c := w.addTask("c", task.Task{Spec: &spec{kind: testKind, name: "same"}, Deps: []task.Dep{dep(a)}})
+	after := task.Dep{On: c, Role: "after", Use: task.UseOrder}
+	d := w.addTask("d", task.Task{Spec: &spec{kind: testKind, name: "same"}, Deps: []task.Dep{dep(b), after}})
+	if p := w.plan(); !p.Items[d].Known || p.Items[c].Key != p.Items[d].Key {
+		t.Fatal("their keys are not known to be equal")
+	}
+	w.apply()
+	w.ran("c")
+}
+
 func TestReplaceRunsAgainAndSaysUnstable(t *testing.T) {
 	w := newWorld(t)
 	a := w.add(&spec{kind: testKind, name: "a"})
@@ -264,11 +281,16 @@ func TestRejectedCountsAsFailed(t *testing.T) {
 	w := newWorld(t)
 	a := w.add(&spec{kind: testKind, name: "a"})
 	w.add(&spec{kind: testKind, name: "b"}, on(a))
+	phases := map[task.ID]string{}
 	w.options = func(o *Options) {
 		o.Failed = func(t *task.Task, r *task.Record) bool { return t.Spec.(*spec).name == "a" }
+		o.Events = func(e Event) { phases[e.Task] = e.Phase }
 	}
 	for i := range 2 {
 		s := w.apply()
+		if phases[0] != "failed" || phases[1] != []string{"done", "reused"}[i] {
+			t.Errorf("%v", phases)
+		}
 		if s.Failed != 1 || s.Run != 2*(1-i) || s.Reuse != 2*i {
 			t.Errorf("%+v", s)
 		}

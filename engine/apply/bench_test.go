@@ -2,7 +2,9 @@ package apply
 
 import (
 	"context"
+	"os/exec"
 	"strconv"
+	"sync"
 	"testing"
 
 	"pbuild/engine/plan"
@@ -81,6 +83,39 @@ func BenchmarkDecideAndApplyNull(b *testing.B) {
 			s, err := Apply(context.Background(), Options{Plan: p, Journal: j, Slots: 2, Run: "r2"})
 			if err != nil || s.Reuse != n {
 				b.Fatalf("%+v, %v", s.Reuse, err)
+			}
+		}
+	})
+}
+
+// BenchmarkProcesses starts one process a task, and for comparison starts as many from two plain loops.
+func BenchmarkProcesses(b *testing.B) {
+	const n = 500
+	start := func() error { return exec.Command("/bin/true").Run() }
+	b.Run("plain", func(b *testing.B) {
+		for range b.N {
+			var wg sync.WaitGroup
+			for range 2 {
+				wg.Go(func() {
+					for range n / 2 {
+						if err := start(); err != nil {
+							b.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+		}
+	})
+	b.Run("apply", func(b *testing.B) {
+		g := chains(n, testKind)
+		run := task.ExecutorFunc(func(context.Context, *task.Attempt) (task.Outcome, error) {
+			return task.Outcome{Status: task.OK}, start()
+		})
+		for range b.N {
+			p, _ := plan.Decide(plan.Inputs{Graph: g})
+			if _, err := Apply(context.Background(), Options{Plan: p, Executors: task.Executors{"test": run}, Journal: sink{}, Slots: 2}); err != nil {
+				b.Fatal(err)
 			}
 		}
 	})

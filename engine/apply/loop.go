@@ -129,7 +129,7 @@ func (l *loop) act() {
 		switch a := l.todo[i]; a.Type {
 		case sched.Resolve:
 			if l.s.Resolving(a.Task) {
-				l.resolve(a.Task, a.Record)
+				l.resolve(a.Task)
 			}
 		case sched.Start:
 			l.start(a)

@@ -8,10 +8,9 @@ import (
 	"pbuild/engine/task"
 )
 
-// resolve finds out whether a task, all of whose dependencies have ended, is reused or runs. equal is what a task with the same key has just ended
-// with, if this one waited for it.
-func (l *loop) resolve(id task.ID, equal *task.Record) {
-	it, t := &l.p.Items[id], &l.p.Graph.Tasks[id]
+// resolve finds out whether a task, all of whose dependencies have ended, is reused or runs.
+func (l *loop) resolve(id task.ID) {
+	it := &l.p.Items[id]
 	if it.Decision == plan.Reuse || it.Decision == plan.Maybe && it.Known {
 		l.reuse(id, it.Record, it.Restore)
 		return
@@ -28,29 +27,32 @@ func (l *loop) resolve(id task.ID, equal *task.Record) {
 			return
 		}
 	}
-	if r := l.o.lookup(key, equal); r != nil {
-		l.reuse(id, r, nil)
+	if r, restore := l.find(id, key); r != nil {
+		l.reuse(id, r, restore)
 		return
-	}
-	if !it.Known && l.fact(t) { // else plan has looked already
-		r := l.o.Journal.Lookup(key)
-		if restore, _, ok := l.p.Serves(id, r); ok {
-			l.reuse(id, r, restore)
-			return
-		}
 	}
 	l.step(sched.Event{Type: sched.Run, Task: id, Key: key})
 }
 
-// lookup returns the journal's form of a record of this apply, or nil if it was not kept.
-func (o *Options) lookup(key task.Key, own *task.Record) *task.Record {
-	if own == nil || own.Key != key {
-		return nil
+// find returns the record that serves under a key, or nil. What an equal task has just left always does; an older record only if
+// plan has not refused it already, and if nothing that the task tolerates is absent from its key.
+func (l *loop) find(id task.ID, key task.Key) (r *task.Record, restore []int) {
+	t := &l.p.Graph.Tasks[id]
+	if t.NoCache || !l.fact(t) {
+		return nil, nil
 	}
-	if r := o.Journal.Lookup(key); r != nil && r.Run == own.Run && r.Started == own.Started {
-		return r
+	r = l.o.Journal.Lookup(key)
+	if r != nil && r.Run == l.o.Run {
+		return r, nil
 	}
-	return nil
+	if l.p.Items[id].Known {
+		return nil, nil
+	}
+	restore, _, ok := l.p.Serves(id, r)
+	if !ok {
+		return nil, nil
+	}
+	return r, restore
 }
 
 // reuse ends a task with a record, once its outputs are there.

@@ -46,6 +46,9 @@ func (l *loop) finish(id task.ID) {
 			}
 		}
 	}
+	if l.rejected(id, end.Record) {
+		e.Phase = "failed"
+	}
 	l.count(id, end, phase)
 	l.tell(e)
 }

@@ -74,6 +74,7 @@ type journal struct {
 	byAddr  map[string]*task.Record
 	limit   int
 	batches [][]*task.Record
+	applies int
 }
 
 var errFull = errors.New("store: append: no space left on device")
@@ -142,7 +143,6 @@ type world struct {
 	now     int64
 	options func(*Options)
 	inputs  func(*plan.Inputs)
-	applies int
 }
 
 func newWorld(t reporter) *world { return &world{t: t, j: newJournal(), disk: disk{}} }
@@ -198,8 +198,8 @@ func (w *world) executors() task.Executors {
 func (w *world) try(ctx context.Context, want ...task.ID) (*Summary, error) {
 	w.t.Helper()
 	w.runs = map[string]int{}
-	w.applies++
-	o := Options{Plan: w.plan(want...), Executors: w.executors(), Journal: w.j, Slots: 3, Retries: 3, Run: fmt.Sprint("run", w.applies)}
+	w.j.applies++
+	o := Options{Plan: w.plan(want...), Executors: w.executors(), Journal: w.j, Slots: 3, Retries: 3, Run: fmt.Sprint("run", w.j.applies)}
 	o.Clock = func() time.Time {
 		w.mu.Lock()
 		defer w.mu.Unlock()

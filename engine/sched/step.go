@@ -52,7 +52,7 @@ type Action struct {
 	Task    task.ID
 	Attempt int           // Start: 1 is the first
 	Alone   bool          // Start: it is a confirming run
-	Record  *task.Record  // Retry; Commit, where nil is nothing to keep; Resolve: what an equal task ended with
+	Record  *task.Record  // Retry; Commit, where nil is nothing to keep
 	Cause   string        // Retry
 	After   time.Duration // Retry
 }
@@ -223,7 +223,7 @@ func (s *State) release(id task.ID) {
 		if !s.stopping { // else a stop has ended it, or is about to
 			s.stage[f] = resolving
 			s.resolves++
-			s.act(Action{Type: Resolve, Task: f, Record: s.ends[id].Record})
+			s.act(Action{Type: Resolve, Task: f})
 		}
 	}
 	delete(s.followers, id)

@@ -33,10 +33,13 @@ func newMark() (m mark) {
 }
 
 func appendHeader(dst []byte, kind byte, m mark) []byte {
-	start := len(dst)
 	dst = append(dst, 'p', 'b', 'u', 'i', 'l', 'd', kind, formatVersion)
-	dst = append(dst, m[:]...)
-	dst = binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
+	return appendHeaderSum(append(dst, m[:]...))
+}
+
+// appendHeaderSum ends a header of which dst ends with the first part.
+func appendHeaderSum(dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[len(dst)-16:], castagnoli))
 	return append(dst, 0, 0, 0, 0)
 }
 

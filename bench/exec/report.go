@@ -1,0 +1,140 @@
+package exec
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"pbuild/bench/kind"
+	"pbuild/bench/report"
+	"pbuild/bench/verdict"
+	"pbuild/engine/run"
+	"pbuild/engine/task"
+)
+
+// Reports writes the files of reports.
+type Reports struct {
+	Dir   string // the workspace
+	Blobs task.Blobs
+}
+
+func (r *Reports) Run(_ context.Context, a *task.Attempt) (task.Outcome, error) {
+	spec := a.Task.Spec.(*kind.ReportSpec)
+	table, err := Table(spec, a.Input, r.Blobs)
+	if err != nil {
+		return task.Outcome{}, err
+	}
+	content, err := report.Render(table, spec.Format)
+	if err != nil {
+		return task.Outcome{Status: task.Failed, Reason: err.Error()}, nil
+	}
+	name := filepath.Join(r.Dir, filepath.FromSlash(spec.File))
+	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+		return task.Outcome{}, err
+	}
+	if err := replaceFile(name, content); err != nil {
+		return task.Outcome{}, err
+	}
+	d, err := r.Blobs.Put(content)
+	return task.Outcome{Status: task.OK, Outputs: []task.Output{{Role: spec.File, Digest: d, Size: int64(len(content)), Mode: 0o644}}}, err
+}
+
+// replaceFile writes aside and renames, so that a reader sees the old report or the new one.
+func replaceFile(name string, content []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(name), ".report-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // gone already where the rename succeeded
+	if _, err = f.Write(content); err == nil {
+		err = f.Chmod(0o644)
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}
+
+// Table makes a report's table of how its cells ended. input tells that by role; what never ran is nil.
+func Table(spec *kind.ReportSpec, input func(role string) *task.Input, blobs task.Blobs) (*report.Table, error) {
+	meta := report.Meta{Name: spec.Name, Of: spec.Of, Gated: spec.Gated, Columns: spec.Columns, By: spec.By, Filter: spec.Filter}
+	lowest := lowestLevel{}
+	var cells []report.Cell
+	for _, c := range spec.Cells {
+		cell := report.Cell{Instance: c.Instance, Agent: c.Agent, Model: c.Model, Sample: c.Sample, Address: c.Address}
+		var gate *task.Input
+		if c.Gate != "" {
+			gate = input(c.Gate)
+		}
+		var err error
+		if cell.Outcome, err = cellOutcome(input(c.Outcome), gate, blobs); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Address, err)
+		}
+		lowest.add(cell.Outcome.Isolation)
+		cells = append(cells, cell)
+	}
+	meta.Isolation = lowest.String()
+	return report.Build(cells, meta)
+}
+
+// cellOutcome is what became of one cell: its outcome, else that its gate left it out, else what kept it from coming to an end.
+func cellOutcome(in, gate *task.Input, blobs task.Blobs) (verdict.CellOutcome, error) {
+	var c verdict.CellOutcome
+	if in != nil && in.Status == task.OK {
+		o, ok := in.Record.Find(kind.OutcomeBlob)
+		if !ok {
+			return c, fmt.Errorf("its record holds no outcome")
+		}
+		return c, get(blobs, o.Digest, &c)
+	}
+	if gate != nil && gate.Status == task.OK && !gate.Record.Has("admitted") {
+		c = verdict.ExcludedCell(verdict.GateOutcome(gate.Record.Outcome.Outcome), gate.Record.Reason)
+		if o, ok := gate.Record.Find(kind.Evidence); ok {
+			var e verdict.Evidence
+			if err := get(blobs, o.Digest, &e); err != nil {
+				return c, err
+			}
+			c.Isolation = e.Isolation
+		}
+		return c, nil
+	}
+	for _, x := range []*task.Input{in, gate} {
+		if x != nil && x.Status != "" && x.Status != task.OK {
+			return verdict.Undone(x.Status, x.Cause), nil
+		}
+	}
+	return verdict.Undone(task.Cancelled, "it did not run"), nil
+}
+
+// A lowestLevel is the lowest isolation of what was added; "none" where nothing ran.
+type lowestLevel struct {
+	level run.Isolation
+	any   bool
+}
+
+func (l *lowestLevel) add(name string) {
+	if i, ok := run.ParseIsolation(name); ok && (!l.any || i < l.level) {
+		l.level, l.any = i, true
+	}
+}
+
+func (l *lowestLevel) String() string { return l.level.String() }
+
+// isolationOf is the lowest isolation of the runs that an attempt stands on, "" where none ran.
+func isolationOf(a *task.Attempt) string {
+	var l lowestLevel
+	for _, in := range a.Inputs {
+		if in.Record != nil {
+			l.add(in.Record.Isolation)
+		}
+	}
+	if !l.any {
+		return ""
+	}
+	return l.String()
+}
+

@@ -1,0 +1,152 @@
+package lower
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pbuild/bench/decl"
+	"pbuild/bench/kind"
+	"pbuild/engine/digest"
+)
+
+// with is the small workspace after an edit, keyed by block address.
+func with(edit map[string]attrs, more ...*decl.Block) (*decl.Workspace, *host) {
+	ws, h := small()
+	for address, as := range edit {
+		typ, name, _ := strings.Cut(address, ".")
+		b := ws.Find(typ, name)
+		for n, v := range as {
+			if v == nil {
+				delete(b.Attrs, n)
+				continue
+			}
+			e, ok := v.(decl.Expr)
+			if !ok {
+				e = value{v}
+			}
+			b.Attrs[n] = &decl.Attr{Name: n, Range: b.Range, Expr: e}
+		}
+	}
+	ws.Blocks = append(ws.Blocks, more...)
+	slices.SortStableFunc(ws.Blocks, func(a, b *decl.Block) int { return strings.Compare(a.Address(), b.Address()) })
+	return ws, h
+}
+
+func TestMistakes(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		edit       map[string]attrs
+		more       []*decl.Block
+	}{
+		{"no probe", "Host runtime without a probe", map[string]attrs{"runtime.go": {"probe": nil}}, nil},
+		{"probe fails", "The probe of runtime.go: exit status 1", map[string]attrs{"runtime.go": {"probe": []string{"false"}}}, nil},
+		{"platform", "runtime.go is for linux/amd64, not for linux/arm64", map[string]attrs{"instance.go": {"platform": "linux/arm64"}}, nil},
+		{"state", "is none of base and gold", map[string]attrs{"gate.go": {"states": []string{"silver"}}}, nil},
+		{"predictions without a file", "Predictions without a file", map[string]attrs{"agent.file": {"file": nil}}, nil},
+		{"command agent without a command", "Agent without a command", map[string]attrs{"agent.fixer": {"command": nil}}, nil},
+		{"exclusion of nothing known", `"colour" is none of instance, agent, model and sample`, map[string]attrs{"matrix.main": {"exclude": []any{map[string]any{"colour": "red"}}}}, nil},
+		{"exclusion is no list", "It is not a list", map[string]attrs{"matrix.main": {"exclude": map[string]any{"agent": "nop"}}}, nil},
+		{"two agents of one name", `agent.oracle and agent.more["oracle"] are both named "oracle"`, map[string]attrs{"matrix.main": {"agents": refs("agent.oracle", "agent.more")}},
+			[]*decl.Block{overSet(block("agent", "more", attrs{"kind": "nop"}), "oracle")}},
+		{"one agent twice", `agent.oracle and agent.oracle are both named "oracle"`, map[string]attrs{"matrix.main": {"agents": refs("agent.oracle", "agent.oracle")}}, nil},
+		{"unknown agent", `agent.oracle has no member "x"`, map[string]attrs{"matrix.main": {"agents": refs(`agent.oracle["x"]`)}}, nil},
+		{"unknown instance", `gate.go has no member "z"`, map[string]attrs{"matrix.main": {"instances": refs(`gate.go["z"]`)}}, nil},
+		{"ungated without ids", `instance.go["b"] has neither fail_to_pass nor pass_to_pass`, map[string]attrs{"matrix.main": {"instances": refs("instance.go")}}, nil},
+		{"all members for one", "runtime.go has many members", nil, nil}, // edited below
+		{"for_each on a gate", "for_each is not supported here", nil, nil},
+		{"short commit", "is not 40 hexadecimal digits", nil, []*decl.Block{block("instance", "x", attrs{"runtime": ref("runtime.go"), "gold_patch": text("g")},
+			block("source", "", nil, block("git", "", attrs{"url": "u", "commit": "main"})), command("test", "true"))}},
+		{"archive without a hash", "is not 64 hexadecimal digits", nil, []*decl.Block{block("instance", "x", attrs{"runtime": ref("runtime.go"), "gold_patch": text("g")},
+			block("source", "", nil, block("archive", "", attrs{"url": "u", "sha256": "x"})), command("test", "true"))}},
+		{"no fix", "instance.x has neither `fix` nor `gold_patch`", nil, []*decl.Block{block("instance", "x", attrs{"runtime": ref("runtime.go")},
+			block("source", "", nil, block("dir", "", attrs{"path": "src"})), command("test", "true"))}},
+		{"no source", "instance.x needs `source`", nil, []*decl.Block{block("instance", "x", attrs{"runtime": ref("runtime.go"), "gold_patch": text("g")}, command("test", "true"))}},
+		{"Dockerfile", "Dockerfile cannot be read", nil, []*decl.Block{block("runtime", "img", nil, block("build", "", attrs{"context": "c"}))}},
+		{"circle of blocks", "depends on itself", map[string]attrs{"runtime.go": {"depends_on": refs("gate.go")}}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ws, h := with(c.edit, c.more...)
+			switch c.name {
+			case "all members for one":
+				overSet(ws.Find("runtime", "go"), "a", "b")
+			case "for_each on a gate":
+				overSet(ws.Find("gate", "go"), "a", "b")
+			}
+			mistake(t, c.want, ws, h)
+		})
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	given := ofEach(func(*decl.Each) any { return []string{"TestA"} })
+	for _, c := range []struct {
+		name, want string
+		edit       map[string]attrs
+	}{
+		{"ungated matrix", "gate.go covers it: `instances = gate.go`", map[string]attrs{"matrix.main": {"instances": refs("instance.go")}}},
+		{"exclusion without effect", `No cell of matrix.main matches {"instance":"z"}`, map[string]attrs{"matrix.main": {"exclude": []any{map[string]any{"instance": "z"}}}}},
+		{"unknown predictions", "1 of the file's 2 predictions are for no instance of matrix.main and are not used: zz.", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ws, h := with(c.edit)
+			ws.Find("instance", "go").Nested("test").Attrs["fail_to_pass"].Expr = given
+			if c.name == "unknown predictions" {
+				h.predictions["zz"] = kind.Data{Digest: digest.Of([]byte("zz"))}
+			}
+			_, diags := lowered1(t, ws, h)
+			if len(diags) != 1 || diags[0].Severity != decl.Warning || !strings.Contains(diags[0].Detail, c.want) {
+				t.Errorf("got %v, want %s", diags, c.want)
+			}
+		})
+	}
+}
+
+func TestPredictions(t *testing.T) {
+	ws, h := small()
+	g, _ := lowered1(t, ws, h)
+	for id, want := range map[string]digest.Digest{"a": digest.Of([]byte("patch a")), "b": {}} {
+		s := g.Tasks[lookup(t, g, `matrix.main["`+id+`","file","-",0]/sample`)].Spec.(*kind.SampleSpec)
+		if s.Prediction.Digest != want {
+			t.Errorf("%s has the prediction %s, want %s", id, s.Prediction.Digest, want)
+		}
+	}
+}
+
+func TestReportOverSeveralMatrices(t *testing.T) {
+	ws, h := with(map[string]attrs{"report.all": {"matrix": nil, "of": refs("matrix.main", "matrix.nop"), "formats": []string{"md", "md"}}},
+		block("agent", "nop", attrs{"kind": "nop"}), block("matrix", "nop", attrs{"instances": refs("gate.go"), "agents": refs("agent.nop"), "samples": int64(3)}))
+	g, _ := lowered1(t, ws, h)
+	s := g.Tasks[lookup(t, g, "report.all/md")].Spec.(*kind.ReportSpec)
+	if len(s.Cells) != 7 || s.Of != "matrix.main, matrix.nop" || s.Cells[2].Agent != "nop" || s.Cells[2].Sample != 0 {
+		t.Errorf("%d cells of %s: %+v", len(s.Cells), s.Of, s.Cells)
+	}
+}
+
+func TestOrderEdgesOfAnInstance(t *testing.T) {
+	ws, h := with(map[string]attrs{"instance.go": {"depends_on": refs("task.make")}}, block("task", "make", attrs{"command": []string{"x"}}))
+	g, _ := lowered1(t, ws, h)
+	made := lookup(t, g, "task.make")
+	for _, step := range []string{"/source", "/patches", "/fetch.gold"} {
+		if on := dep(&g.Tasks[lookup(t, g, `instance.go["b"]`+step)], "after.0"); on != made {
+			t.Errorf("%s does not wait for what the instance depends on", step)
+		}
+	}
+}
+
+func TestProtect(t *testing.T) {
+	for _, c := range []struct{ format, argv, cwd, want string }{
+		{"exit", "sh run.sh", "", "own/**"},
+		{"gotest", "go test ./...", "", "**/*_test.go **/testdata/** go.work* own/** ~vendor/**"},
+		{"junit", "python3 -m pytest -q", "", "**/*.pth **/conftest.py _pytest/** own/** pytest.ini pytest.py setup.cfg sitecustomize.py tox.ini usercustomize.py"},
+		{"junit", "mvn test", "", "own/**"},
+		{"exit", "/usr/bin/cargo test", "", ".cargo/** own/**"},
+		{"exit", "make test", "", "GNUmakefile Makefile makefile own/**"},
+		{"exit", "make -C sub -j4 test", "dir", "dir/sub/GNUmakefile dir/sub/Makefile dir/sub/makefile own/**"},
+		{"exit", "make -f build.mk --file=more.mk -fthird.mk", "", "build.mk more.mk own/** third.mk"},
+	} {
+		if got := strings.Join(protect(c.format, strings.Fields(c.argv), c.cwd, []string{"own/**"}), " "); got != c.want {
+			t.Errorf("%s, %s in %q: got %s, want %s", c.format, c.argv, c.cwd, got, c.want)
+		}
+	}
+}
