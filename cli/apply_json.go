@@ -47,6 +47,7 @@ type eventJSON struct {
 	Verdict *task.Verdict `json:"verdict,omitempty"`
 	Outcome string        `json:"outcome,omitempty"`
 	Seconds *float64      `json:"seconds,omitempty"`
+	Log     string        `json:"log,omitempty"` // of a failure, which no record keeps: the digest of its log
 
 	Detail string `json:"detail,omitempty"` // end of failed and skipped, retry, state_drift: the cause
 
@@ -174,6 +175,9 @@ func (s *stream) end(e apply.Event) {
 	var seconds float64
 	if r := e.Record; r != nil {
 		status, verdict, seconds, j.Outcome = r.Status, r.Verdict, r.Elapsed.Seconds(), r.Outcome.Outcome
+		if e.Phase == "failed" && !r.Log.IsZero() {
+			j.Log = r.Log.String()
+		}
 	}
 	j.Status, j.Verdict, j.Seconds = &status, &verdict, &seconds
 	s.line(j, true)

@@ -24,7 +24,7 @@ func (ap *applying) finish(sum *apply.Summary) Exit {
 	if !v.json {
 		w = v.out
 	}
-	if failed := ap.roots(sum); len(failed) > 0 {
+	if failed := ap.roots(sum); len(failed) > 0 && sum.Run > screenful {
 		fmt.Fprintf(w, "%s\n", paint(v.errColor, red, "Failed:"))
 		for _, id := range failed[:min(10, len(failed))] {
 			fmt.Fprintf(w, "  %s: %s\n", printable(ap.address(id)), printable(firstLine(sum.Ends[id].Cause)))
@@ -54,6 +54,9 @@ func (ap *applying) finish(sum *apply.Summary) Exit {
 	}
 	return code
 }
+
+// screenful is how many tasks may run before failures, which were shown as they happened, are named again at the end.
+const screenful = 20
 
 // exitOf is the code that a summary asks for.
 func exitOf(sum *apply.Summary) Exit {

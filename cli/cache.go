@@ -176,6 +176,7 @@ func (a *app) gc(ctx context.Context, dry bool) error {
 			return keep
 		},
 		KeepRun: func(id string) bool { return id >= horizon.UTC().Format(runTime) },
+		Roots:   failureLogs(st, horizon),
 	})
 	if err != nil {
 		return exitWith(ExitWorld, err)
@@ -187,6 +188,23 @@ func (a *app) gc(ctx context.Context, dry bool) error {
 		}
 	}
 	return a.showGC(&report, freed, dry)
+}
+
+// failureLogs are the logs of failures that no record keeps, of the runs that stay.
+func failureLogs(st *store.Store, horizon time.Time) []digest.Digest {
+	runs, err := st.Runs()
+	if err != nil {
+		return nil
+	}
+	var out []digest.Digest
+	for _, id := range runs {
+		if r, err := readRun(st, id); err == nil && id >= horizon.UTC().Format(runTime) {
+			for _, f := range r.failed {
+				out = append(out, f.Log)
+			}
+		}
+	}
+	return out
 }
 
 // liveKeys are the keys that the workspace has now, as far as they are known.

@@ -149,7 +149,7 @@ func (a *app) relative(file string) string {
 
 // writeAside replaces a file's content at once, keeping its mode.
 func writeAside(file string, content []byte) error {
-	mode := os.FileMode(0o666)
+	mode := os.FileMode(0o644)
 	if st, err := os.Stat(file); err == nil {
 		mode = st.Mode().Perm()
 	}

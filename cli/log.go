@@ -2,9 +2,11 @@ package cli
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"pbuild/engine/digest"
 	"pbuild/engine/run"
 	"pbuild/engine/store"
 	"pbuild/engine/task"
@@ -39,57 +41,73 @@ func (a *app) log(cmd *cobra.Command, arg, only string) error {
 		return exitWith(ExitWorld, err)
 	}
 	defer st.Close()
-	addr, r := exactRecord(st, arg)
-	if r == nil { // not a full address, or it has not run: only the workspace knows
-		s, o, step, err := a.loadTask(cmd, arg)
-		if err != nil {
-			return err
-		}
-		defer s.close()
-		addr = address(o, step)
-		if r, err = s.lastRecord(o.Steps[step].Task); err != nil {
-			return err
-		}
-		if r == nil {
-			return exitWith(ExitFailed, fmt.Errorf("%s has not run", addr))
-		}
+	if addr, l := exactLog(st, arg); l != nil {
+		return a.showLog(st, addr, l, only)
 	}
-	return a.showLog(st, addr, r, only)
+	s, o, step, err := a.loadTask(cmd, arg) // not a whole address, or it has not run: only the workspace knows
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	addr := address(o, step)
+	l, err := s.lastLog(o.Steps[step].Task)
+	if err != nil {
+		return err
+	}
+	if l == nil {
+		return exitWith(ExitFailed, fmt.Errorf("%s has not run", addr))
+	}
+	return a.showLog(st, addr, l, only)
 }
 
-// exactRecord is the newest record of a whole address, which is found without reading the workspace.
-func exactRecord(st *store.Store, arg string) (string, *task.Record) {
+// A loggedRun is a run of a task that may have left a log: of a record, or of a failure, which is in no record.
+type loggedRun struct {
+	log digest.Digest
+	run string
+}
+
+// exactLog finds the last run of a whole address without reading the workspace; nil where there is none.
+func exactLog(st *store.Store, arg string) (string, *loggedRun) {
 	addr, err := task.ParseAddress(arg)
 	if err != nil {
 		return "", nil
 	}
 	text := addr.String()
-	return text, st.Latest(text)
+	return text, newestLog(st, st.Latest(text), []string{text})
 }
 
-// lastRecord is the record that serves a task now, else the newest that any of its addresses ran under.
-func (s *session) lastRecord(id task.ID) (*task.Record, error) {
+func newestLog(st *store.Store, r *task.Record, addrs []string) *loggedRun {
+	var since time.Time
+	if r != nil {
+		since = time.Unix(0, r.Started)
+	}
+	if f := lastFailure(st, addrs, since); f != nil {
+		return &loggedRun{f.Log, f.Run}
+	}
+	if r == nil {
+		return nil
+	}
+	return &loggedRun{r.Log, r.Run}
+}
+
+// lastLog is the last run of a task under any of its addresses, or of the equal work that its record is of.
+func (s *session) lastLog(id task.ID) (*loggedRun, error) {
 	p, err := s.decide(s.store, []task.ID{id}, nil)
 	if err != nil {
 		return nil, err
 	}
-	if r := p.Items[id].Record; r != nil {
-		return r, nil
+	r := p.Items[id].Record
+	if history := s.history(p, id); r == nil && len(history) > 0 {
+		r = history[0]
 	}
-	var newest *task.Record
-	for _, addr := range p.Addresses(id) {
-		if r := s.store.Latest(addr); r != nil && (newest == nil || r.Started > newest.Started) {
-			newest = r
-		}
-	}
-	return newest, nil
+	return newestLog(s.store, r, p.Addresses(id)), nil
 }
 
-func (a *app) showLog(st *store.Store, addr string, r *task.Record, only string) error {
+func (a *app) showLog(st *store.Store, addr string, l *loggedRun, only string) error {
 	var framed []byte
-	if !r.Log.IsZero() {
+	if !l.log.IsZero() {
 		var err error
-		if framed, err = st.Blobs().Get(r.Log); err != nil {
+		if framed, err = st.Blobs().Get(l.log); err != nil {
 			return exitWith(ExitWorld, fmt.Errorf("the log of %s: %w; `pbuild apply --replace '%s'` makes it again", addr, err, addr))
 		}
 	}
@@ -104,7 +122,7 @@ func (a *app) showLog(st *store.Store, addr string, r *task.Record, only string)
 			Run           string `json:"run"`
 			Stdout        string `json:"stdout"`
 			Stderr        string `json:"stderr"`
-		}{formatVersion, addr, r.Run, string(stdout), string(stderr)})
+		}{formatVersion, addr, l.run, string(stdout), string(stderr)})
 	}
 	text := map[string][]byte{"": both, "stdout": stdout, "stderr": stderr}[only]
 	if isTerminal(a.view.out) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pbuild/bench/kind"
 	"pbuild/engine/digest"
 	"pbuild/engine/plan"
 	"pbuild/engine/task"
@@ -67,6 +68,7 @@ type showJSON struct {
 	Decision      string             `json:"decision"`
 	Components    []digest.Component `json:"components"`
 	Record        *recordJSON        `json:"record"`
+	Failure       *failureJSON       `json:"failure"` // of a later run than the record's, which left none
 	History       []historyJSON      `json:"history"`
 	Depends       []string           `json:"depends"`
 }
@@ -90,6 +92,14 @@ type recordJSON struct {
 	Run         string                   `json:"run"`
 	Flags       []string                 `json:"flags"`
 	Evidence    json.RawMessage          `json:"evidence"`
+}
+
+type failureJSON struct {
+	Status task.Status   `json:"status"`
+	Detail string        `json:"detail"`
+	Time   string        `json:"time"`
+	Log    digest.Digest `json:"log"`
+	Run    string        `json:"run"`
 }
 
 type historyJSON struct {
@@ -121,12 +131,17 @@ func (s *session) shown(o *task.Object, step int) (*showJSON, error) {
 	if r == nil && len(history) > 0 {
 		r = history[0]
 	}
+	var since time.Time
 	if r != nil {
+		since = time.Unix(0, r.Started)
 		out.Record = recordOf(r)
 		out.Record.Evidence, out.Record.BaseKind = s.evidence(r)
 		if unstable(r, history) {
 			out.Record.Flags = append(out.Record.Flags, "unstable")
 		}
+	}
+	if f := lastFailure(s.store, p.Addresses(id), since); f != nil {
+		out.Failure = &failureJSON{f.Status, f.Detail, stamp(f.Time), f.Log, f.Run}
 	}
 	for _, h := range history {
 		out.History = append(out.History, historyJSON{h.Key.String(), h.Status, h.Verdict, h.Outcome.Outcome, stamp(time.Unix(0, h.Started)), h.Elapsed.Seconds(), h.Run})
@@ -182,10 +197,10 @@ func recordOf(r *task.Record) *recordJSON {
 	return out
 }
 
-// evidence is the kind's own JSON: in the record, else in the blob that a gate's verdict names. base_kind is said by a gate's alone.
+// evidence is the kind's own JSON: in the blob that a gate's verdict names, else in the record. base_kind is said by a gate's alone.
 func (s *session) evidence(r *task.Record) (json.RawMessage, *string) {
 	raw := r.Evidence
-	if out, ok := r.Find("evidence"); ok && len(raw) == 0 {
+	if out, ok := r.Find(kind.Evidence); ok {
 		if b, err := s.store.Blobs().Get(out.Digest); err == nil {
 			raw = b
 		}
@@ -210,7 +225,11 @@ func (a *app) show(d *showJSON) {
 	}
 	rows := [][]string{{"address", v.paint(bold, printable(d.Address))}, {"kind", d.Kind}, {"key", key}, {"decision", d.Decision}}
 	columns(v.out, "", rows)
-	a.showRecord(d.Record)
+	if f := d.Failure; f != nil {
+		v.printf("\nlast run %s\n", v.paint(red, string(f.Status)))
+		columns(v.out, "  ", [][]string{{"time", f.Time}, {"run", f.Run}, {"cause", printable(f.Detail)}, {"log", "pbuild log '" + printable(d.Address) + "'"}})
+	}
+	a.showRecord(d.Record, d.Key)
 	if len(d.History) > 1 {
 		v.printf("\nhistory\n")
 		var rows [][]string
@@ -229,13 +248,17 @@ func (a *app) show(d *showJSON) {
 	a.showComponents(d.Components)
 }
 
-func (a *app) showRecord(r *recordJSON) {
+func (a *app) showRecord(r *recordJSON, key *string) {
 	v := a.view
 	if r == nil {
-		v.printf("\nno record: it has not run\n")
+		v.printf("\nno record\n")
 		return
 	}
-	v.printf("\nrecord\n")
+	if key != nil && *key != r.Key {
+		v.printf("\nrecord (of another key: what the task is to do, or its inputs, have changed since)\n")
+	} else {
+		v.printf("\nrecord\n")
+	}
 	rows := [][]string{{"status", string(r.Status)}}
 	add := func(name, value string) {
 		if value != "" {

@@ -92,15 +92,15 @@ func lastRun(st *store.Store, held bool) (*runJSON, error) {
 	if err != nil || len(runs) == 0 {
 		return nil, err
 	}
-	open, summary, err := readRun(st, runs[0])
+	past, err := readRun(st, runs[0])
 	if err != nil {
 		return nil, err
 	}
-	r := &runJSON{ID: runs[0], Summary: summary, Open: sortedKeys(open), State: "done"}
+	r := &runJSON{ID: past.id, Summary: past.summary, Open: sortedKeys(past.open), State: "done"}
 	if r.Open == nil {
 		r.Open = []string{}
 	}
-	if summary == nil {
+	if past.summary == nil {
 		r.State = "killed"
 		if held {
 			r.State = "running"
@@ -154,6 +154,9 @@ func (a *app) showStatus(s *statusJSON) {
 	}
 	rows := [][]string{{"workspace", s.Dir}, {"held by", holder}, {"last run", run}, {"platform", s.Platform}, {"isolation", s.Isolation}}
 	for _, line := range s.Runner {
+		if line == "isolation "+s.Isolation {
+			continue
+		}
 		rows = append(rows, []string{"", line})
 	}
 	var total int64

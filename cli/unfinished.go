@@ -2,12 +2,14 @@ package cli
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"strings"
 	"sync"
+	"time"
 
+	"pbuild/engine/digest"
 	"pbuild/engine/store"
+	"pbuild/engine/task"
 )
 
 // unfinished tells which addresses the last run began and did not end: it was killed. The run's stream is read when first asked for.
@@ -17,45 +19,100 @@ func (s *session) unfinished(st *store.Store) func(address string) bool {
 		if err != nil || len(runs) == 0 {
 			return nil
 		}
-		open, _, err := readRun(st, runs[0])
+		r, err := readRun(st, runs[0])
 		if err != nil {
 			return nil // who began what is a courtesy
 		}
-		return open
+		return r.open
 	})
 	return func(address string) bool { return read()[address] }
 }
 
-// readRun reads a run's event stream: the addresses that began and did not end, and the summary, nil where the run has none (yet).
-func readRun(st *store.Store, id string) (open map[string]bool, summary *summaryJSON, err error) {
+// A pastRun is what the event stream of a run says.
+type pastRun struct {
+	id      string
+	open    map[string]bool    // addresses that began and did not end
+	failed  map[string]failure // those that failed and left no record
+	summary *summaryJSON       // nil where the run has none (yet)
+}
+
+// A failure is how a task ended that no record keeps.
+type failure struct {
+	Time   time.Time
+	Status task.Status
+	Detail string
+	Log    digest.Digest
+	Run    string
+}
+
+// readRun reads a run's event stream, as far as it is written.
+func readRun(st *store.Store, id string) (*pastRun, error) {
 	r, err := st.OpenRun(id)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer r.Close()
-	open = map[string]bool{}
+	p := &pastRun{id: id, open: map[string]bool{}, failed: map[string]failure{}}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		var e struct{ Type, Address, Status string }
-		if json.Unmarshal(lines.Bytes(), &e) != nil {
-			continue // the last line of a killed run is cut
+		p.add(lines.Bytes())
+	}
+	return p, lines.Err()
+}
+
+func (p *pastRun) add(line []byte) {
+	var e struct {
+		Type, Address, Phase, Detail, Log string
+		Time                              time.Time
+		Status                            task.Status
+	}
+	if json.Unmarshal(line, &e) != nil {
+		return // the last line of a killed run is cut
+	}
+	switch e.Type {
+	case "start":
+		p.open[e.Address] = true
+	case "end":
+		if e.Status != task.Cancelled {
+			delete(p.open, e.Address)
 		}
-		switch e.Type {
-		case "start":
-			open[e.Address] = true
-		case "end":
-			if e.Status != "cancelled" {
-				delete(open, e.Address)
+		if e.Phase == "failed" {
+			f := failure{Time: e.Time, Status: e.Status, Detail: e.Detail, Run: p.id}
+			if d, err := digest.Parse(e.Log); err == nil {
+				f.Log = d
 			}
-		case "summary":
-			summary = &summaryJSON{}
-			if err := json.Unmarshal(bytes.TrimSpace(lines.Bytes()), summary); err != nil {
-				summary = nil
+			p.failed[e.Address] = f
+		}
+	case "summary":
+		s := &summaryJSON{}
+		if json.Unmarshal(line, s) == nil {
+			p.summary = s
+		}
+	}
+}
+
+// recentRuns is how many runs are searched for a failure.
+const recentRuns = 20
+
+// lastFailure is the newest failure of any of the addresses since a time, or nil.
+func lastFailure(st *store.Store, addrs []string, since time.Time) *failure {
+	runs, err := st.Runs()
+	if err != nil {
+		return nil
+	}
+	for _, id := range runs[:min(recentRuns, len(runs))] {
+		r, err := readRun(st, id)
+		if err != nil {
+			continue
+		}
+		for _, addr := range addrs {
+			if f, ok := r.failed[addr]; ok && f.Time.After(since) {
+				return &f
 			}
 		}
 	}
-	return open, summary, lines.Err()
+	return nil
 }
 
 // cutBlock splits "task.copy" into its type and name.
