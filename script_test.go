@@ -27,6 +27,8 @@ import (
 //	lines N FILE                 a file has N lines; absent counts as none
 //	edit FILE OLD NEW            replace every OLD; it is an error if there is none
 //	predict FILE ID BASE OVER    write a prediction whose patch turns BASE into BASE with OVER laid over it; OVER/.removed lists what goes
+//	exits CODE ARG...            pbuild with these arguments exits with that code
+//	schema NAME FILE             every JSON document in FILE is as docs/schema/NAME.schema.json says
 //	outcome REPORT ID AGENT OUTCOME [REASON]    one cell of a report
 
 func TestMain(m *testing.M) {
@@ -35,6 +37,10 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
+	schemas, err := filepath.Abs("docs/schema")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                "testdata/script",
 		RequireUniqueNames: true,
@@ -50,8 +56,25 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"json": scriptJSON, "ran": scriptRan, "lines": scriptLines, "edit": scriptEdit, "predict": scriptPredict, "outcome": scriptOutcome,
+			"exits": scriptExits, "schema": scriptSchema(schemas),
 		},
 	})
+}
+
+func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 1 || neg {
+		ts.Fatalf("usage: exits CODE ARG...")
+	}
+	code := 0
+	err := ts.Exec("pbuild", args[1:]...)
+	if e, ok := err.(*exec.ExitError); ok {
+		code = e.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if fmt.Sprint(code) != args[0] {
+		ts.Fatalf("exit code %d, not %s", code, args[0])
+	}
 }
 
 func scriptJSON(ts *testscript.TestScript, neg bool, args []string) {
@@ -74,7 +97,7 @@ func lastDocument(ts *testscript.TestScript, text string) any {
 	return last
 }
 
-// member follows a path of names and indices; "#" is a length. Strings come bare, everything else as JSON.
+// member follows a path of names and indices; "len" is a length. Strings come bare, everything else as JSON.
 func member(ts *testscript.TestScript, v any, path string) string {
 	for _, name := range strings.Split(path, ".") {
 		switch x := v.(type) {
@@ -84,7 +107,7 @@ func member(ts *testscript.TestScript, v any, path string) string {
 				ts.Fatalf("there is no %s on the way of %s", name, path)
 			}
 		case []any:
-			if name == "#" {
+			if name == "len" {
 				v = float64(len(x))
 				continue
 			}
