@@ -42,7 +42,7 @@ func (l *loader) decodeBlock(b *block, def *decl.BlockDef, s *scope, address str
 			continue
 		}
 		if attrDef.Later && !def.Later {
-			l.warnf(a.at, "Not runnable yet", "%s of %s is read and checked, but pbuild does not run it yet.", a.name, address)
+			l.warnf(a.at, "Not runnable yet", "%s of %s is read and checked, but pbuild does not use it yet.", a.name, address)
 		}
 		scope := s
 		if attrDef.Type == decl.Condition && a.name == "where" {
