@@ -79,35 +79,62 @@ func (c *compiler) secretAttr(v cty.Value, each *decl.Each) (any, *decl.Diagnost
 func (c *compiler) nameSecret(value string, from []string, each *decl.Each, part string) string {
 	slices.Sort(from)
 	otherwise := strings.Join(append(slices.Compact(from), memberAddress(c.address, each), c.a.name, part), " ")
-	shown, ok := c.shown(each)
-	if ok && part != "" {
-		if t := shown.Type(); t.IsObjectType() || t.IsMapType() {
-			shown, ok = shown.AsValueMap()[part]
+	e, inside := c.a.expr, part != ""
+	if o, ok := e.(*hclsyntax.ObjectConsExpr); ok && inside {
+		if item := c.item(o, part); item != nil {
+			e, inside = item, false // alone, so that no other element can fail
 		}
 	}
-	if !ok || shown == cty.NilVal || shown.IsNull() || !shown.IsKnown() || shown.Type() != cty.String {
+	shown := c.shown(e, each)
+	if t := shown.Type(); inside && (t.IsObjectType() || t.IsMapType()) && !shown.IsNull() && shown.IsKnown() {
+		shown = shown.AsValueMap()[part]
+	}
+	if shown == cty.NilVal || shown.IsNull() || !shown.IsKnown() || shown.Type() != cty.String {
 		return c.l.secrets.add(otherwise, otherwise, value)
 	}
 	return c.l.secrets.add(secretName(shown.AsString()), otherwise, value)
 }
 
-// shown evaluates the expression over placeholders.
-func (c *compiler) shown(each *decl.Each) (cty.Value, bool) {
-	ctx := c.l.placeholders()
-	if each != nil {
-		v, d := c.through(c.a.expr)(each, ctx)
-		if d != nil {
-			return cty.NilVal, false
+// item is the expression of the element of o with the given key, if that is told without rows.
+func (c *compiler) item(o *hclsyntax.ObjectConsExpr, key string) hclsyntax.Expression {
+	for _, item := range o.Items {
+		if name, ok := c.constantKey(item.KeyExpr); ok && name == key {
+			return item.ValueExpr
 		}
-		v, _ = v.UnmarkDeep()
-		return v, true
 	}
-	v, diags := c.a.expr.Value(ctx)
-	if diags.HasErrors() {
-		return cty.NilVal, false
+	return nil
+}
+
+// constantKey is the key of an element, if it names no row.
+func (c *compiler) constantKey(e hclsyntax.Expression) (string, bool) {
+	if overRows(e) {
+		return "", false
+	}
+	v, diags := e.Value(c.l.ctx)
+	v, _ = v.UnmarkDeep()
+	if diags.HasErrors() || !v.IsKnown() || v.IsNull() || v.Type() != cty.String {
+		return "", false
+	}
+	return v.AsString(), true
+}
+
+// shown evaluates e over placeholders; it is unknown if that fails.
+func (c *compiler) shown(e hclsyntax.Expression, each *decl.Each) cty.Value {
+	ctx := c.l.placeholders()
+	var v cty.Value
+	if overRows(e) {
+		var d *decl.Diagnostic
+		if v, d = c.through(e)(each, ctx); d != nil {
+			return cty.DynamicVal
+		}
+	} else {
+		var diags hashihcl.Diagnostics
+		if v, diags = e.Value(ctx); diags.HasErrors() {
+			return cty.DynamicVal
+		}
 	}
 	v, _ = v.UnmarkDeep()
-	return v, true
+	return v
 }
 
 // warnOfNames warns of variables that are named like secrets but hold none.
@@ -117,13 +144,8 @@ func (c *compiler) warnOfNames() {
 	}
 	if o, ok := c.a.expr.(*hclsyntax.ObjectConsExpr); ok {
 		for _, item := range o.Items {
-			if overRows(item.KeyExpr) {
-				continue
-			}
-			k, diags := item.KeyExpr.Value(c.l.ctx)
-			k, _ = k.UnmarkDeep()
-			if !diags.HasErrors() && k.IsKnown() && !k.IsNull() && k.Type() == cty.String && likeSecret(k.AsString()) && !c.l.mentionsSecret(item.ValueExpr) {
-				warn(item.KeyExpr.Range(), k.AsString())
+			if name, ok := c.constantKey(item.KeyExpr); ok && likeSecret(name) && !c.l.mentionsSecret(item.ValueExpr) {
+				warn(item.KeyExpr.Range(), name)
 			}
 		}
 		return

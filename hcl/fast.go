@@ -274,15 +274,10 @@ func (c *compiler) tuple(exprs []hclsyntax.Expression) node {
 func (c *compiler) object(e *hclsyntax.ObjectConsExpr) node {
 	keys, parts := make([]string, len(e.Items)), make([]node, len(e.Items))
 	for i, item := range e.Items {
-		if overRows(item.KeyExpr) {
+		var ok bool
+		if keys[i], ok = c.constantKey(item.KeyExpr); !ok {
 			return nil
 		}
-		k, diags := item.KeyExpr.Value(c.l.ctx)
-		k, _ = k.UnmarkDeep()
-		if diags.HasErrors() || k.IsNull() || !k.IsKnown() || k.Type() != cty.String {
-			return nil
-		}
-		keys[i] = k.AsString()
 		if parts[i] = c.node(item.ValueExpr); parts[i] == nil {
 			return nil
 		}

@@ -157,12 +157,15 @@ func (c *compiler) binary(e *hclsyntax.BinaryOpExpr) node {
 	case hclsyntax.OpLogicalAnd, hclsyntax.OpLogicalOr:
 		decides := e.Op == hclsyntax.OpLogicalOr
 		return func(each *decl.Each) (any, *decl.Diagnostic) {
-			l, d := c.truth(left, each, e.LHS)
-			if d != nil || l == decides {
-				return l, d
+			l, wrongLeft := c.truth(left, each, e.LHS)
+			r, wrongRight := c.truth(right, each, e.RHS)
+			if wrongLeft != nil || wrongRight != nil {
+				return slow(each) // where one side fails, the other may still decide
 			}
-			r, d := c.truth(right, each, e.RHS)
-			return r, d
+			if l == decides {
+				return l, nil
+			}
+			return r, nil
 		}
 	}
 	compare, ok := comparisons[e.Op]
@@ -228,7 +231,10 @@ func equal(l, r any) (result, ok bool) {
 			return s == t || norm.NFC.String(s) == norm.NFC.String(t), true
 		}
 	}
-	return l == r, plainValue(l) && plainValue(r)
+	if !plainValue(l) || !plainValue(r) {
+		return false, false // Go cannot compare all of these
+	}
+	return l == r, true
 }
 
 // plainValue says whether v can be compared as Go does.

@@ -63,7 +63,11 @@ func (r *reader) read(path string) *file {
 		return f
 	}
 	f := &file{}
-	f.bytes, f.err = os.ReadFile(path)
+	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
+		f.err = &fs.PathError{Op: "read", Path: path, Err: errors.New("not a regular file")} // a device might never end
+	} else {
+		f.bytes, f.err = os.ReadFile(path)
+	}
 	if f.err == nil {
 		f.digest = digest.Of(f.bytes)
 	} else if pathErr := (*fs.PathError)(nil); errors.As(f.err, &pathErr) {

@@ -205,7 +205,9 @@ func flat(d *xml.Decoder, name string) (string, error) {
 			depth++
 			b.WriteString(" <" + t.Name.Local + ">")
 		case xml.EndElement:
-			depth--
+			if depth--; depth > 0 {
+				b.WriteString(" </>")
+			}
 		case xml.CharData:
 			if text := strings.TrimSpace(string(t)); text != "" {
 				b.WriteString(" " + text)

@@ -20,19 +20,36 @@ func normalize(format, id string, in Input) string {
 			}
 			id = strings.TrimPrefix(id, in.Module+"/")
 		}
-		id = strings.TrimPrefix(id, ".:")
+		id = strings.ReplaceAll(strings.TrimPrefix(id, ".:"), " ", "_") // as testing names subtests
 	}
 	return id
 }
 
-// relative replaces workspace in s by nothing, wherever it begins a path.
+// relative takes workspace away wherever a path in s begins with it.
 func relative(s, workspace string) string {
-	workspace = strings.TrimRight(workspace, "/")
-	if workspace == "" || !strings.Contains(s, workspace) {
+	workspace = strings.TrimRight(workspace, "/") + "/"
+	if workspace == "/" || !strings.Contains(s, workspace) {
 		return s
 	}
-	s = strings.ReplaceAll(s, "file://"+workspace+"/", "")
-	return strings.ReplaceAll(s, workspace+"/", "")
+	s = strings.ReplaceAll(s, "file://"+workspace, workspace)
+	var b strings.Builder
+	for from := 0; ; {
+		i := strings.Index(s[from:], workspace)
+		if i < 0 {
+			b.WriteString(s[from:])
+			return b.String()
+		}
+		at := from + i
+		b.WriteString(s[from:at])
+		from = at + len(workspace)
+		if at > 0 && inPath(s[at-1]) { // /other/workspace/
+			b.WriteString(workspace)
+		}
+	}
+}
+
+func inPath(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("._-/~", c) >= 0
 }
 
 // goID is the canonical id of a Go test: TestX for the package at the root of the module, dir:TestX for one below it.

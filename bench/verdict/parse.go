@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -91,6 +92,27 @@ func (s *Score) fail(r Reason, detail string) {
 	}
 }
 
+// everything stands in BuildFailed where a compiler stopped the run before any test: with javac or cargo one file that does not compile blocks all.
+const everything = "*"
+
+// compilerErrors are what Maven, Gradle and cargo print then.
+var compilerErrors = []string{"COMPILATION ERROR", "Compilation failed; see the compiler", "error: could not compile `"}
+
+// compiled notes that nothing was reported because nothing compiled.
+func (su *suite) compiled(in Input) {
+	if len(su.tests)+len(su.buildFailed) > 0 || in.Exit == 0 {
+		return
+	}
+	for _, text := range compilerErrors {
+		for _, stream := range [][]byte{in.Stdout, in.Stderr} {
+			if bytes.Contains(stream, []byte(text)) {
+				su.buildFailed, su.outside = []string{everything}, []string{everything + " [build failed]"}
+				return
+			}
+		}
+	}
+}
+
 // match gives every expected id its result, and counts and names the rest.
 func (s *Score) match(su *suite, in Input, f2p, p2p []string, derive bool) {
 	groups, order := group(su)
@@ -129,8 +151,12 @@ func (s *Score) match(su *suite, in Input, f2p, p2p []string, derive bool) {
 			s.OtherFailures = append(s.OtherFailures, id)
 		}
 	}
+	dirs := map[string]bool{} // that hold an expected id
+	for id := range expected {
+		dirs[goDir(id)] = true
+	}
 	for _, dir := range slices.Sorted(maps.Keys(su.doubts)) {
-		if su.doubt == "" && (derive || slices.ContainsFunc(slices.Collect(maps.Keys(expected)), func(id string) bool { return goDir(id) == dir })) {
+		if su.doubt == "" && (derive || dirs[dir]) {
 			su.doubt = su.doubts[dir]
 		}
 	}
@@ -198,7 +224,12 @@ func (su *suite) hits(id string) []string {
 
 // judge is the rule of passing: every expected id has exactly one result and it is pass, and the exit agrees.
 func (s *Score) judge(su *suite, derive bool) {
-	failed := s.Counts.Failed + len(su.outside)
+	failed := len(su.outside) // each result counts, whether or not its test has others
+	for _, t := range su.tests {
+		if t.result == Failed {
+			failed++
+		}
+	}
 	switch {
 	case s.TimedOut != "":
 		s.fail(TimedOut, "the "+s.TimedOut+" limit was reached")
@@ -287,7 +318,7 @@ func (s *Score) unbuilt(id string) bool {
 	case "junit":
 		dotted := dottedID(id)
 		return slices.ContainsFunc(s.BuildFailed, func(m string) bool {
-			return strings.HasPrefix(dotted, m+".") || strings.HasPrefix(dotted, m+"::")
+			return m == everything || strings.HasPrefix(dotted, m+".") || strings.HasPrefix(dotted, m+"::")
 		})
 	}
 	return true

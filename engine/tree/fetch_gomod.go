@@ -61,8 +61,8 @@ func (r *Repo) fetchGoMod(ctx context.Context, m GoMod) (tree digest.Digest, sum
 	return tree, sum, err
 }
 
-// lasting are words of go's that say that trying again cannot help.
-var lasting = []string{"404 Not Found", "410 Gone", "not found", "unknown revision", "invalid version", "checksum mismatch", "SECURITY ERROR", "malformed", "disallowed version string", "no matching versions"}
+// lasting are words of go's that say that trying again cannot help; a proxy that is a directory has what it has.
+var lasting = []string{"reading file://", "404 Not Found", "410 Gone", "not found", "unknown revision", "invalid version", "checksum mismatch", "SECURITY ERROR", "malformed", "disallowed version string", "no matching versions"}
 
 func (r *Repo) goModDownload(ctx context.Context, m GoMod) (*download, error) {
 	dir, err := r.scratch()

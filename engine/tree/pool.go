@@ -165,9 +165,16 @@ func (p *pool) put(rd *reader) {
 }
 
 func (p *pool) close() {
+	p.forget()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
+}
+
+// forget ends the idle processes: they hold packs open, and see in them what is gone.
+func (p *pool) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, rd := range p.idle {
 		rd.end()
 	}

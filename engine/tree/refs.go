@@ -107,17 +107,20 @@ func (r *Repo) drop(ctx context.Context, live func(digest.Digest) bool) error {
 	if err != nil {
 		return err
 	}
+	// git leaves the old packs where there is nothing at all to put in a new one.
+	if _, err := r.put(ctx, "tree", nil); err != nil {
+		return err
+	}
 	var dead strings.Builder
+	fmt.Fprintf(&dead, "update refs/pbuild/empty %s\n", name(emptyTree))
 	for ref := range strings.Lines(string(out)) {
 		ref = strings.TrimSpace(ref)
 		if id, err := digest.OfGit(strings.TrimPrefix(ref, refPrefix)); err != nil || !live(id) {
 			fmt.Fprintf(&dead, "delete %s\n", ref)
 		}
 	}
-	if dead.Len() > 0 {
-		if _, err := r.run(ctx, call{stdin: []byte(dead.String())}, "update-ref", "--stdin"); err != nil {
-			return err
-		}
+	if _, err := r.run(ctx, call{stdin: []byte(dead.String())}, "update-ref", "--stdin"); err != nil {
+		return err
 	}
 	r.dirs.clear()
 	r.indexes.clear()
@@ -130,6 +133,8 @@ func (r *Repo) drop(ctx context.Context, live func(digest.Digest) bool) error {
 			return err
 		}
 	}
+	r.objects.forget()
+	r.infos.forget()
 	return nil
 }
 

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 }
 
 // runner makes a Runner for one test.
-func runner(t *testing.T, trees *runtest.Trees, change func(*Options)) *Runner {
+func runner(t testing.TB, trees *runtest.Trees, change func(*Options)) *Runner {
 	t.Helper()
 	dir := t.TempDir()
 	o := Options{States: dir + "/states", Scratch: dir + "/scratch", Trees: trees, MaxIsolation: run.IsolationSealed}
@@ -31,15 +31,26 @@ func runner(t *testing.T, trees *runtest.Trees, change func(*Options)) *Runner {
 	return r
 }
 
-func TestSmoke(t *testing.T) {
-	for _, l := range []run.Isolation{2} {
-		r := runner(t, runtest.NewTrees(), func(o *Options) { o.MaxIsolation = l })
-		t.Log(r.Status())
-		res, err := r.Run(t.Context(), &run.Command{Argv: []string{"sh", "-c", "id; pwd; echo $HOME; ls -la / /dev; touch /x; mount | head -40; cat /etc/passwd | head -3; echo $$; cat /proc/1/environ; ip a; exit 3"}, Env: map[string]string{"PATH": os.Getenv("PATH")}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _, both, _ := run.ParseLog(res.Log)
-		t.Logf("%+v\n%s", res.Exit, both)
+// TestSuite holds the runner to its contract at every level that this machine gives.
+func TestSuite(t *testing.T) {
+	for _, way := range []struct {
+		name  string
+		level run.Isolation
+		copy  bool
+	}{
+		{"sealed", run.IsolationSealed, false}, {"sealed with copies", run.IsolationSealed, true},
+		{"process", run.IsolationProcess, false}, {"none", run.IsolationNone, false},
+	} {
+		t.Run(way.name, func(t *testing.T) {
+			runtest.Suite(t, func(t *testing.T, s runtest.Setup) run.Runner {
+				r := runner(t, s.Trees, func(o *Options) {
+					o.MaxIsolation, o.NoOverlay, o.HidePaths = way.level, way.copy, s.Hide
+				})
+				if got := r.Isolation(); got != way.level {
+					t.Skipf("this machine gives %s: %q", got, r.Status())
+				}
+				return r
+			})
+		})
 	}
 }

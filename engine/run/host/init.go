@@ -26,9 +26,7 @@ func Init() {
 		return
 	}
 	runtime.LockOSThread() // no_new_privs and the parent-death of what it starts belong to a thread
-	for fd := fdOrders; fd < fdEnd; fd++ {
-		syscall.CloseOnExec(fd)
-	}
+	closeOnExec()
 	i := &initProcess{
 		in:  gob.NewDecoder(os.NewFile(fdOrders, "orders")),
 		out: gob.NewEncoder(os.NewFile(fdReplies, "replies")),
@@ -51,8 +49,8 @@ type initProcess struct {
 }
 
 func (i *initProcess) run() error {
-	// The command may signal whoever has its user; only the runner ends this process.
-	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE, syscall.SIGALRM)
+	// The command may signal whoever has its user; only the runner ends this process. The signals are caught, not ignored: the command would inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE, syscall.SIGALRM)
 	if err := i.in.Decode(&i.spec); err != nil {
 		return fmt.Errorf("read the spec: %w", err)
 	}
@@ -131,6 +129,15 @@ func (i *initProcess) blobs(ids []digest.Digest) ([][]byte, error) {
 
 // command runs the command, and returns when everything that it started is dead.
 func (i *initProcess) command() (*end, time.Time, error) {
+	if i.spec.Grouped {
+		if err := i.out.Encode(reply{Ready: true}); err != nil {
+			return nil, time.Time{}, err
+		}
+		var o order
+		if err := i.in.Decode(&o); err != nil {
+			return nil, time.Time{}, err
+		}
+	}
 	started := time.Now()
 	pid, exit, err := i.start()
 	syscall.Close(fdStdout)
@@ -175,7 +182,7 @@ func (i *initProcess) start() (pid, exit int, err error) {
 		return 0, 0, err
 	}
 	defer syscall.Close(null)
-	defer preferAsVictim()()
+	defer limitPids(s.Pids, &pid)()
 	pid, err = syscall.ForkExec(program, s.Argv, &syscall.ProcAttr{
 		Dir: dir, Env: s.Env, Sys: commandAttr(s), Files: []uintptr{uintptr(null), fdStdout, fdStderr},
 	})

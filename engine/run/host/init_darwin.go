@@ -19,7 +19,13 @@ func enter(s *spec) (cleanUp func() error, err error) {
 
 func commandAttr(*spec) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-func preferAsVictim() func() { return func() {} }
+func closeOnExec() {
+	for fd := fdOrders; fd < fdEnd; fd++ {
+		syscall.CloseOnExec(fd)
+	}
+}
+
+func limitPids(int64, *int) func() { return func() {} }
 
 // killTree kills the command's process group. A process that left it is not found: that is what isolation none means here.
 func killTree(pid int) {

@@ -38,10 +38,7 @@ func (l *layer) lay(s *spec) error {
 		}
 	}
 	for _, p := range s.Reports {
-		if throughLink(l.root, p) {
-			continue
-		}
-		if err := removeAll(filepath.Join(l.root, p)); err != nil {
+		if err := l.remove(p); err != nil {
 			return fmt.Errorf("remove the report %s: %w", p, err)
 		}
 	}
@@ -69,10 +66,7 @@ func (l *layer) write(entries []entry) error {
 			writes = append(writes, e)
 			continue
 		}
-		if throughLink(l.root, e.Path) {
-			continue
-		}
-		if err := removeAll(filepath.Join(l.root, e.Path)); err != nil {
+		if err := l.remove(e.Path); err != nil {
 			return err
 		}
 		l.prune(e.Path)
@@ -95,6 +89,14 @@ func (l *layer) write(entries []entry) error {
 		writes = writes[n:]
 	}
 	return nil
+}
+
+// remove removes one path, if no link leads to it.
+func (l *layer) remove(path string) error {
+	if throughLink(l.root, path) {
+		return nil
+	}
+	return removeAll(filepath.Join(l.root, path))
 }
 
 // prune removes the directories above path that hold nothing any more: a tree has no empty ones.
@@ -152,7 +154,14 @@ func (l *layer) resetPaths(s *spec) error {
 	if err := r.find(l.root, ""); err != nil {
 		return err
 	}
-	wrong := r.wrong
+	for _, p := range r.additions {
+		// The directories around it stay: they are the build's.
+		if err := l.remove(p); err != nil {
+			return err
+		}
+	}
+	l.reset = r.additions
+	var wrong []entry
 	for _, e := range s.Wanted {
 		if r.exempt[e.Path] {
 			continue
@@ -163,10 +172,8 @@ func (l *layer) resetPaths(s *spec) error {
 		}
 		if !same {
 			wrong = append(wrong, e)
+			l.reset = append(l.reset, e.Path)
 		}
-	}
-	for _, e := range wrong {
-		l.reset = append(l.reset, e.Path)
 	}
 	slices.Sort(l.reset)
 	l.reset = slices.Compact(l.reset)
@@ -175,9 +182,9 @@ func (l *layer) resetPaths(s *spec) error {
 
 // A resetter finds the additions that are to go.
 type resetter struct {
-	spec   *spec
-	exempt map[string]bool
-	wrong  []entry
+	spec      *spec
+	exempt    map[string]bool
+	additions []string
 }
 
 // find looks below dir. A directory that matches goes as a whole if neither the tree nor an exemption has anything in it.
@@ -193,12 +200,12 @@ func (r *resetter) find(root, dir string) error {
 		}
 		if !e.IsDir() {
 			if r.matches(p) && !r.wanted(p) {
-				r.wrong = append(r.wrong, entry{Path: p})
+				r.additions = append(r.additions, p)
 			}
 			continue
 		}
 		if r.matches(p) && !r.inside(p) {
-			r.wrong = append(r.wrong, entry{Path: p})
+			r.additions = append(r.additions, p)
 			continue
 		}
 		if err := r.find(root, p); err != nil {

@@ -21,6 +21,7 @@ func seal(s *spec) (forwarded []string, err error) {
 	b.try("open the scratch directory", func() (err error) { b.upper, err = openDir(s.Sandbox.Scratch); return err })
 	b.try("make mounts private", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") })
 	b.mount("tmpfs", "/", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size=16m")
+	b.mount("tmpfs", "/tmp", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777") // before what may be shown inside it
 	for _, bd := range s.Sandbox.Binds {
 		b.bind(bd.From, bd.To)
 	}
@@ -33,7 +34,6 @@ func seal(s *spec) (forwarded []string, err error) {
 	b.users(s)
 	b.devices()
 	b.proc(s.Sandbox.MaskProc)
-	b.mount("tmpfs", "/tmp", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777")
 	b.layers(s.Workspace, s.Sandbox.Workspace)
 	b.layers(s.Home, s.Sandbox.Home)
 	for _, f := range s.Forward {

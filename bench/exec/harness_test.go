@@ -1,0 +1,61 @@
+package exec
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"pbuild/engine/tree"
+)
+
+func TestHarnessEdits(t *testing.T) {
+	b := newBench(t)
+	const plugin = "<project><build><plugins><plugin><artifactId>surefire</artifactId></plugin></plugins></build></project>"
+	for _, c := range []struct {
+		name, file            string
+		base, candidate, gold string // "" is absent
+		want                  string // the lines, joined by |
+	}{
+		{"go: a replace", "go.mod", "module m\n", "module m\nreplace example.com/assert v1.0.0 => ./mine\n", "module m\n", "go.mod: replace example.com/assert v1.0.0 => ./mine"},
+		{"go: gold's own", "go.mod", "module m\n", "module m\nreplace a => ./b\n", "module m\n\nreplace (\n\ta => ./b\n)\n", ""},
+		{"go: base's own", "go.mod", "module m\nreplace a => ./b\n", "module m\n\ngo 1.21\n\nreplace a => ./b // kept\n", "module m\nreplace a => ./b\n", ""},
+		{"go: a requirement", "go.mod", "module m\n", "module m\nrequire example.com/x v1.2.3\n", "module m\n", ""},
+		{"go: nested and new", "sub/go.mod", "", "module m/sub\nreplace m => ../other\n", "", "sub/go.mod: replace m => ../other"},
+		{"go: made unreadable", "go.mod", "module m\n", "module m\nreplace x\n", "module m\n", "go.mod: cannot be read"},
+		{"cargo: patch", "Cargo.toml", "[package]\nname='x'\n", "[package]\nname='x'\n[patch.crates-io]\nassert_eq = { path = 'mine' }\n", "[package]\nname='x'\n", `Cargo.toml: patch.crates-io.assert_eq.path = "mine"`},
+		{"cargo: build script", "Cargo.toml", "[package]\nname='x'\n", "[package]\nname='x'\nbuild='evil.rs'\n[dependencies]\nlog='1'\n", "[package]\nname='x'\n", `Cargo.toml: package.build = "evil.rs"`},
+		{"cargo: replace", "Cargo.toml", "", "[replace]\n\"a:1.0.0\" = { path = 'b' }\n", "", `Cargo.toml: replace.a:1.0.0.path = "b"`},
+		{"npm", "package.json", `{"scripts":{"test":"mocha"}}`, `{"scripts":{"test":"true","pretest":"x"},"overrides":{"chai":"1"},"resolutions":{"a/b":"2"},"dependencies":{"z":"1"}}`, `{"scripts":{"test":"mocha"}}`,
+			`package.json: overrides.chai = "1"|package.json: resolutions.a/b = "2"|package.json: scripts.pretest = "x"|package.json: scripts.test = "true"`},
+		{"npm: made unreadable", "package.json", `{}`, `{`, `{}`, "package.json: cannot be read"},
+		{"npm: never readable", "package.json", `{`, `{{`, `{`, ""},
+		{"python: pytest", "pyproject.toml", "[tool.black]\nline=1\n", "[tool.pytest.ini_options]\naddopts = '-p mine'\n[tool.black]\nline=2\n", "", `pyproject.toml: tool.pytest.ini_options.addopts = "-p mine"`},
+		{"python: plugin", "pyproject.toml", "", "[project.entry-points.pytest11]\nmine = 'x'\n", "", `pyproject.toml: project.entry-points.pytest11.mine = "x"`},
+		{"maven: a plugin", "pom.xml", plugin, strings.Replace(plugin, "<artifactId>", "<configuration><skipTests>true</skipTests></configuration><artifactId>", 1), plugin, "pom.xml: plugin:"},
+		{"maven: spaces and comments", "pom.xml", plugin, strings.Replace(plugin, "<plugin>", "<plugin>\n  <!-- why -->\n  ", 1), plugin, ""},
+		{"removed", "go.mod", "module m\nreplace a => ./b\n", "", "", ""},
+		{"no manifest", "lib/go.mod.txt", "", "replace a => b", "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			files := func(content string) map[string]string {
+				m := map[string]string{"x": "x"}
+				if content != "" {
+					m[c.file] = content
+				}
+				return m
+			}
+			got, err := HarnessEdits(context.Background(), b.repo, b.tree(files(c.base)), b.tree(files(c.candidate)), b.tree(files(c.gold)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := strings.Join(got, "|"); s != c.want && !(c.want != "" && strings.HasPrefix(s, c.want) && len(got) == strings.Count(c.want, "|")+1) {
+				t.Errorf("got  %s\nwant %s", s, c.want)
+			}
+		})
+	}
+	base := b.tree(map[string]string{"go.mod": "module m\n"})
+	link := b.edit(base, tree.Edit{Path: "go.mod", Mode: 0o120000, Content: []byte("other.mod")})
+	if got, err := HarnessEdits(context.Background(), b.repo, base, link, base); err != nil || len(got) != 1 || !strings.Contains(got[0], "link") {
+		t.Errorf("a link: %q, %v", got, err)
+	}
+}

@@ -1,0 +1,291 @@
+package verdict
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	"pgregory.net/rapid"
+
+	"pbuild/bench/kind"
+	"pbuild/engine/task"
+)
+
+// Absolute paths become relative where a path begins with the workspace, and only there.
+func TestRelative(t *testing.T) {
+	for in, want := range map[string]string{
+		"/w/s/a.js":            "a.js",
+		"file:///w/s/a.js":     "a.js",
+		"/other/w/s/a.js":      "/other/w/s/a.js",
+		"test [/w/s/a] /w/s/b": "test [a] b",
+		"/w/s2/a.js":           "/w/s2/a.js",
+		"/w/s":                 "/w/s",
+		"a/w/s//w/s/b":         "a/w/s//w/s/b",
+	} {
+		for _, workspace := range []string{"/w/s", "/w/s/"} {
+			if got := relative(in, workspace); got != want {
+				t.Errorf("%s below %s: %s, want %s", in, workspace, got, want)
+			}
+		}
+	}
+	if relative("/a", "") != "/a" || relative("/a", "/") != "/a" {
+		t.Error("no workspace, no change")
+	}
+}
+
+// A package's directory is found from the module, or from what older and odder ways of running `go test` print instead.
+func TestPackageDir(t *testing.T) {
+	in := Input{Module: "example.com/m", Workspace: "/workspace"}
+	for pkg, want := range map[string]string{
+		"example.com/m":                                      ".",
+		"example.com/m/a/b":                                  "a/b",
+		"example.com/m/a [example.com/m/a.test]":             "a",
+		"example.com/m2":                                     "example.com/m2",
+		"command-line-arguments":                             "sub",
+		"_/workspace/old":                                    "old",
+		"_/workspace":                                        ".",
+		"example.com/other/vendored":                         "example.com/other/vendored",
+		"example.com/m/x_test [example.com/m/x.test]":        "x_test",
+		"example.com/m/v2 [example.com/m/v2.test] something": "v2",
+	} {
+		if got := packageDir(pkg, in, []string{"go", "test", "-json", "/workspace/sub/x_test.go"}); got != want {
+			t.Errorf("%s: %s, want %s", pkg, got, want)
+		}
+	}
+}
+
+// A test of the same name in another package, class or file is not the one that is asked for.
+func TestNoShadowing(t *testing.T) {
+	event := func(pkg, test, action string) string {
+		return fmt.Sprintf("{\"Action\":%q,\"Package\":%q,\"Test\":%q}\n", action, pkg, test)
+	}
+	const done = "{\"Action\":\"pass\",\"Package\":\"m\"}\n{\"Action\":\"pass\",\"Package\":\"m/sub\"}\n"
+	xml := func(cases ...string) map[string][]byte {
+		s := "<testsuite>"
+		for _, c := range cases {
+			class, name, _ := strings.Cut(c, "|")
+			s += fmt.Sprintf("<testcase classname=%q name=%q/>", class, name)
+		}
+		return map[string][]byte{"r.xml": []byte(s + "</testsuite>")}
+	}
+	for _, c := range []struct {
+		name, format, id string
+		in               Input
+		want             Result
+	}{
+		{"another package", "gotest", "TestA", Input{Stdout: []byte(event("m/sub", "TestA", "pass") + done)}, Absent},
+		{"another module", "gotest", "TestA", Input{Stdout: []byte(event("evil/m", "TestA", "pass") + done)}, Absent},
+		{"the root's for the package's", "gotest", "sub:TestA", Input{Stdout: []byte(event("m", "TestA", "pass") + done)}, Absent},
+		{"a subtest for its parent", "gotest", "TestA", Input{Stdout: []byte(event("m", "TestA/TestA", "pass") + done)}, Absent},
+		{"another file", "junit", "tests/test_a.py::test_x", Input{Reports: xml("tests.test_b|test_x")}, Absent},
+		{"a deeper file", "junit", "tests/test_a.py::test_x", Input{Reports: xml("evil.tests.test_a|test_x")}, Absent},
+		{"a class for a function", "junit", "tests/test_a.py::test_x", Input{Reports: xml("tests.test_a.TestEvil|test_x")}, Absent},
+		{"a second class of that name", "junit", "FooTest::adds", Input{Reports: xml("org.FooTest|adds", "FooTest|adds")}, Ambiguous},
+		{"a second test of that name", "junit", "adds", Input{Reports: xml("org.FooTest|adds", "|adds")}, Ambiguous},
+		{"the whole classname", "junit", "org.FooTest::adds", Input{Reports: xml("org.FooTest|adds", "evil.org.FooTest|adds")}, Passed},
+		{"without a package", "junit", ".FooTest::adds", Input{Reports: xml("FooTest|adds", "evil.FooTest|adds")}, Passed},
+		{"a cut id", "junit", "t.py::test_x[a", Input{Reports: xml("t|test_x[a b]", "t|test_x[ b]", "u|test_x[a c]")}, Passed},
+		{"a cut id of two", "junit", "t.py::test_x[a", Input{Reports: xml("t|test_x[a b]", "t|test_x[a c]")}, Ambiguous},
+		{"no cut id", "junit", "t.py::test_x[a]", Input{Reports: xml("t|test_x[a]b]")}, Absent},
+		{"a deeper description", "tap", "a", Input{Stdout: []byte("    ok 1 - a\nok 1 - evil\n1..1\n")}, Absent},
+		{"a shallower description", "tap", "suite > a", Input{Stdout: []byte("ok 1 - a\n1..1\n")}, Absent},
+	} {
+		c.in.Module = "m"
+		s := Parse(&kind.ScoreSpec{Format: c.format, FailToPass: []string{c.id}}, c.in, nil)
+		if got := s.FailToPass[0].Result; got != c.want {
+			t.Errorf("%s: %s is %s, want %s", c.name, c.id, got, c.want)
+		}
+		if (s.Verdict == task.Pass) != (c.want == Passed) {
+			t.Errorf("%s: verdict %s: %s", c.name, s.Verdict, s.Detail)
+		}
+	}
+}
+
+// What a score by given lists needs besides a report.
+func TestParseLists(t *testing.T) {
+	pass := Input{Module: "m", Stdout: []byte("{\"Action\":\"pass\",\"Package\":\"m\",\"Test\":\"TestA\"}\n{\"Action\":\"pass\",\"Package\":\"m\"}\n")}
+	if s := Parse(&kind.ScoreSpec{Format: "gotest"}, pass, nil); s.Reason != ToolError {
+		t.Errorf("nothing is expected: %+v", s)
+	}
+	if s := Parse(&kind.ScoreSpec{Format: "gotest", Derive: true}, pass, &Expected{FailToPass: []string{"TestA"}}); s.Verdict != task.Pass || s.Total != 1 || s.Found != nil {
+		t.Errorf("derived lists: %+v", s)
+	}
+	if s := Parse(&kind.ScoreSpec{Format: "gotest", FailToPass: []string{"TestA", "TestA"}}, pass, nil); s.Total != 1 {
+		t.Errorf("an id that is listed twice is one: %+v", s)
+	}
+	if s := Parse(&kind.ScoreSpec{Format: "nunit", FailToPass: []string{"a"}}, pass, nil); s.Reason != ToolError {
+		t.Errorf("an unknown format: %+v", s)
+	}
+	for exit, want := range map[int]Reason{0: "", 1: NonzeroExit, 127: ToolError, 126: ToolError, 139: NonzeroExit} {
+		if s := Parse(&kind.ScoreSpec{Format: "exit"}, Input{Exit: exit, Truncated: true}, nil); s.Reason != want || (s.Verdict == task.Pass) != (exit == 0) {
+			t.Errorf("exit %d: %+v", exit, s)
+		}
+	}
+	if s := Parse(&kind.ScoreSpec{Format: "exit"}, Input{TimedOut: "idle"}, nil); s.Verdict != task.Timeout || s.Reason != TimedOut {
+		t.Errorf("an idle limit: %+v", s)
+	}
+	if s := Parse(&kind.ScoreSpec{Format: "junit", FailToPass: []string{"a"}}, Input{Exit: 127}, nil); s.Reason != ToolError {
+		t.Errorf("a runner that could not start: %+v", s)
+	}
+}
+
+// A pass needs every expected id to have exactly one result, a pass, and the exit to agree; a failure elsewhere only has to make the exit non-zero.
+func TestPassing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		results := rapid.MapOfN(rapid.SampledFrom([]string{"TestA", "TestB", "TestC", "TestA/x"}), rapid.SampledFrom([]string{"pass", "fail", "skip", "run", "pass pass", "fail pass"}), 0, 4).Draw(t, "results")
+		exit := rapid.IntRange(0, 1).Draw(t, "exit")
+		expected := []string{"TestA", "TestB"}[:rapid.IntRange(1, 2).Draw(t, "expected")]
+		var out strings.Builder
+		anyFailed := false
+		for test, actions := range results {
+			for _, a := range strings.Fields(actions) {
+				fmt.Fprintf(&out, "{\"Action\":%q,\"Package\":\"m\",\"Test\":%q}\n", a, test)
+			}
+			anyFailed = anyFailed || strings.HasPrefix(actions, "fail")
+		}
+		end := map[bool]string{true: "fail", false: "pass"}[anyFailed]
+		fmt.Fprintf(&out, "{\"Action\":%q,\"Package\":\"m\"}\n", end)
+		want := anyFailed == (exit != 0)
+		for _, id := range expected {
+			want = want && results[id] == "pass"
+		}
+		s := Parse(&kind.ScoreSpec{Format: "gotest", FailToPass: expected}, Input{Module: "m", Exit: exit, Stdout: []byte(out.String())}, nil)
+		if (s.Verdict == task.Pass) != want {
+			t.Fatalf("%v with exit %d: %s, %s", results, exit, s.Verdict, s.Detail)
+		}
+		if (s.Verdict == task.Pass) != (s.Reason == "") {
+			t.Fatalf("verdict %s with reason %q", s.Verdict, s.Reason)
+		}
+	})
+}
+
+// hostile inputs are such as make a careless parser quadratic. Each is about size bytes.
+func hostile(size int) map[string]Input {
+	var deep, slashes strings.Builder
+	for i := 0; deep.Len() < size; i++ {
+		fmt.Fprintf(&deep, "%sok 1 - %d\n", strings.Repeat(" ", 4*(i%2000)), i)
+	}
+	slashes.WriteString(`{"Action":"fail","Package":"m","Test":"TestA`)
+	slashes.WriteString(strings.Repeat("/", size))
+	slashes.WriteString("\"}\n")
+	long := "# Subtest: " + strings.Repeat("n", size/2) + "\n" + strings.Repeat("    ok 1 - a\n", size/26)
+	cases := strings.Repeat(`<testcase classname="t" name="x[a"/>`, size/36)
+	return map[string]Input{
+		"tap deep":        {Stdout: []byte(deep.String())},
+		"tap long":        {Stdout: []byte(long)},
+		"tap braces":      {Stdout: []byte(strings.Repeat("ok 1 - a {\n", size/11))},
+		"tap yaml":        {Stdout: []byte("ok 1 - a\n  ---\n" + strings.Repeat("  x\n", size/4))},
+		"tap colours":     {Stdout: []byte(strings.Repeat("\x1b[", size/2))},
+		"tap hashes":      {Stdout: []byte("ok 1 - " + strings.Repeat(" #", size/2))},
+		"gotest slashes":  {Stdout: []byte(slashes.String()), Module: "m"},
+		"gotest panics":   {Stdout: []byte(strings.Repeat(`{"Action":"output","Package":"m","Test":"TestA","Output":"panic: x"}`+"\n", size/70)), Module: "m"},
+		"gotest text":     {Stdout: []byte(strings.Repeat("FAIL\tm [build failed]\n", size/22)), Module: "m"},
+		"junit nested":    {Reports: map[string][]byte{"r": []byte(strings.Repeat("<testsuite>", size/11))}},
+		"junit same":      {Reports: map[string][]byte{"r": []byte("<testsuite>" + cases + "</testsuite>")}},
+		"junit workspace": {Workspace: "/w", Reports: map[string][]byte{"r": []byte(`<testcase name="` + strings.Repeat("x/w/", size/4) + `"/>`)}},
+	}
+}
+
+// A log of the usual limit is parsed at once, however it was made. The bound is a hundred times what it takes, and far below what quadratic time would.
+func TestParsersAreLinear(t *testing.T) {
+	for name, in := range hostile(512 << 10) {
+		format, _, _ := strings.Cut(name, " ")
+		var ids []string
+		for i := range 2000 {
+			ids = append(ids, fmt.Sprintf("t.py::x[a%d", i))
+		}
+		start := time.Now()
+		s := Parse(&kind.ScoreSpec{Format: format, FailToPass: append(ids, "t::x[a")}, in, nil)
+		if took := time.Since(start); took > 10*time.Second {
+			t.Errorf("%s took %v", name, took)
+		} else {
+			t.Logf("%s: %v", name, took)
+		}
+		if s.Verdict == task.Pass {
+			t.Errorf("%s passes", name)
+		}
+		if b, err := json.Marshal(s); err != nil || len(b) > 64<<20 {
+			t.Errorf("%s: %d bytes of score, %v", name, len(b), err)
+		}
+	}
+}
+
+// No bytes make a parser panic, pass without results, or say different things twice.
+func FuzzParse(f *testing.F) {
+	paths, _ := filepath.Glob("testdata/cases/*.txtar")
+	for _, p := range paths {
+		a, err := txtar.ParseFile(p)
+		if err != nil {
+			f.Fatal(err)
+		}
+		format, _, _ := strings.Cut(filepath.Base(p), "_")
+		for _, file := range a.Files {
+			if file.Name == "stdout" || strings.HasPrefix(file.Name, "report/") {
+				f.Add(format, file.Data, 1)
+			}
+		}
+	}
+	for name, in := range hostile(512) {
+		format, _, _ := strings.Cut(name, " ")
+		f.Add(format, append(in.Stdout, in.Reports["r"]...), 0)
+	}
+	f.Fuzz(func(t *testing.T, format string, data []byte, exit int) {
+		in := Input{Exit: exit, Stdout: data, Reports: map[string][]byte{"r": data}, Module: "example.com/m", Workspace: "/workspace"}
+		for _, derive := range []bool{false, true} {
+			spec := &kind.ScoreSpec{Format: format, Derive: derive}
+			if !derive {
+				spec.FailToPass, spec.PassToPass = []string{"TestA", "a"}, []string{"tests/test_a.py::test_x[a", "sub:TestA"}
+			}
+			s := Parse(spec, in, nil)
+			if s.Verdict == task.Pass && format != "exit" && (s.Counts.Passed == 0 || s.Passed != s.Total || s.Exit == 0 && s.Counts.Failed > 0) {
+				t.Fatalf("passes: %+v", s)
+			}
+			a, err := json.Marshal(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b, _ := json.Marshal(Parse(spec, in, nil)); string(a) != string(b) {
+				t.Fatalf("%s\n%s", a, b)
+			}
+			if derive {
+				again := Parse(spec, in, &Expected{FailToPass: passedIDs(s)})
+				for _, r := range again.FailToPass {
+					if r.Result != Passed && r.Result != Ambiguous {
+						t.Fatalf("%q passed, and is %s when it is asked for", r.ID, r.Result)
+					}
+				}
+			}
+		}
+	})
+}
+
+func passedIDs(s Score) []string {
+	var ids []string
+	for _, f := range s.Found {
+		if f.Result == Passed {
+			ids = append(ids, f.ID)
+		}
+	}
+	return ids
+}
+
+// Scores of stored logs must not change unless ParserVersion does; testdata holds nothing of the machine that it was made on.
+func TestCapturesAreScrubbed(t *testing.T) {
+	paths, _ := filepath.Glob("testdata/cases/*.txtar")
+	for _, p := range paths {
+		b, err := os.ReadFile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []string{"/tmp/", "/home/", "/root/", "/usr/local/"} {
+			if strings.Contains(string(b), s) {
+				t.Errorf("%s holds %s", p, s)
+			}
+		}
+	}
+}
