@@ -29,7 +29,7 @@ import (
 //	predict FILE ID BASE OVER    write a prediction whose patch turns BASE into BASE with OVER laid over it; OVER/.removed lists what goes
 //	exits CODE ARG...            pbuild with these arguments exits with that code
 //	schema NAME FILE             every JSON document in FILE is as docs/schema/NAME.schema.json says
-//	began [STEP=N...]            the last pbuild apply --json began exactly so many tasks of each step, and no others: test=2 score=2
+//	began [STEP=N...]            the last pbuild apply --json began exactly so many tasks of each step, and no others: test.base=2 md=1
 //	outcome REPORT ID AGENT OUTCOME [REASON]    one cell of a report
 
 func TestMain(m *testing.M) {
@@ -255,12 +255,11 @@ func scriptOutcome(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("%s has no row of %s by %s", args[0], args[1], args[2])
 }
 
-// step is the kind of step that an address ends with: "test" of gate.go["x"]/test.base.0. Of a task without steps it is the block's name.
+// step is what an address ends with, without the attempt's number: "test.base" of gate.go["x"]/test.base.0. Of a task without steps it is its block.
 func step(address string) string {
 	at := strings.LastIndex(address, "]") + 1
 	if i := strings.LastIndex(address[at:], "/"); i >= 0 {
-		name, _, _ := strings.Cut(address[at+i+1:], ".")
-		return name
+		return strings.TrimRight(address[at+i+1:], ".0123456789")
 	}
 	name, _, _ := strings.Cut(address, "[")
 	return name
