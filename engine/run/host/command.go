@@ -252,11 +252,24 @@ func (s *session) spec(ctx context.Context) (*spec, error) {
 	if env == nil {
 		env = map[string]string{}
 	}
+	for name, value := range env {
+		if _, ok := c.Start.Files[value]; ok {
+			env[name] = under(sp, value)
+		}
+	}
 	env["HOME"], env["TMPDIR"], env["LANG"], env["TZ"] = sp.Home, s.temp(), "C.UTF-8", "UTC"
 	for _, k := range slices.Sorted(maps.Keys(env)) {
 		sp.Env = append(sp.Env, k+"="+env[k])
 	}
 	return sp, s.plan(ctx, sp)
+}
+
+// under is where the command sees one of Start.Files.
+func under(sp *spec, name string) string {
+	if below, ok := strings.CutPrefix(name, "~/"); ok {
+		return filepath.Join(sp.Home, below)
+	}
+	return filepath.Join(sp.Workspace, name)
 }
 
 // plan works out what is laid and what is reset.
