@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -10,11 +11,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"pbuild/engine/run"
 	"pbuild/engine/run/host"
+	"pbuild/engine/tree"
 )
 
 // The scripts of testdata/script are the specification of the command line: each runs the program itself, `pbuild`, in a directory of its own, and
@@ -48,11 +52,46 @@ func TestScripts(t *testing.T) {
 			}
 			return nil
 		},
+		Condition: scriptCondition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"json": scriptJSON, "ran": scriptRan, "lines": scriptLines, "edit": scriptEdit, "predict": scriptPredict, "outcome": scriptOutcome,
 		},
 	})
 }
+
+// scriptCondition knows [pytest], that python3 has it, and [sealed], that this machine isolates commands so far. With PBUILD_REQUIRE_PYTEST=1 a missing
+// pytest fails the script that asks instead of skipping it.
+func scriptCondition(name string) (bool, error) {
+	switch name {
+	case "pytest":
+		out, err := exec.Command("python3", "-c", "import pytest").CombinedOutput()
+		if err != nil && os.Getenv("PBUILD_REQUIRE_PYTEST") == "1" {
+			return false, fmt.Errorf("PBUILD_REQUIRE_PYTEST=1, and python3 has no pytest: %v\n%s", err, out)
+		}
+		return err == nil, nil
+	case "sealed":
+		return isolation() >= run.IsolationSealed, nil
+	}
+	return false, fmt.Errorf("unknown condition %q", name)
+}
+
+// isolation is this machine's, found out once.
+var isolation = sync.OnceValue(func() run.Isolation {
+	dir, err := os.MkdirTemp("", "pbuild-isolation-")
+	if err != nil {
+		return run.IsolationNone
+	}
+	defer os.RemoveAll(dir)
+	trees, err := tree.Open(context.Background(), filepath.Join(dir, "trees.git"))
+	if err != nil {
+		return run.IsolationNone
+	}
+	r, err := host.New(host.Options{States: filepath.Join(dir, "states"), Scratch: filepath.Join(dir, "scratch"), Trees: trees, MaxIsolation: run.IsolationSealed})
+	if err != nil {
+		return run.IsolationNone
+	}
+	return r.Isolation()
+})
 
 func scriptJSON(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 3 {

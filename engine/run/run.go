@@ -93,7 +93,8 @@ type Start struct {
 	Reset  []string
 	Exempt []string
 
-	// Files are laid over the workspace last (a problem statement). Paths are relative to the workspace, or to HOME if they begin with "~/".
+	// Files are laid over the workspace last (a problem statement). Paths are relative to the workspace, or to HOME if they begin with "~/". Where a value
+	// of Command.Env is such a path, the command finds the file's absolute path in it.
 	Files map[string][]byte
 }
 

@@ -252,6 +252,11 @@ func (s *session) spec(ctx context.Context) (*spec, error) {
 	if env == nil {
 		env = map[string]string{}
 	}
+	for k, v := range env {
+		if _, laid := c.Start.Files[v]; laid {
+			env[k] = sp.place(v)
+		}
+	}
 	env["HOME"], env["TMPDIR"], env["LANG"], env["TZ"] = sp.Home, s.temp(), "C.UTF-8", "UTC"
 	for _, k := range slices.Sorted(maps.Keys(env)) {
 		sp.Env = append(sp.Env, k+"="+env[k])
