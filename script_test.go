@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -11,14 +10,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"pbuild/engine/run"
 	"pbuild/engine/run/host"
-	"pbuild/engine/tree"
 )
 
 // The scripts of testdata/script are the specification of the command line: each runs the program itself, `pbuild`, in a directory of its own, and
@@ -31,6 +27,8 @@ import (
 //	lines N FILE                 a file has N lines; absent counts as none
 //	edit FILE OLD NEW            replace every OLD; it is an error if there is none
 //	predict FILE ID BASE OVER    write a prediction whose patch turns BASE into BASE with OVER laid over it; OVER/.removed lists what goes
+//	exits CODE ARG...            pbuild with these arguments exits with that code
+//	schema NAME FILE             every JSON document in FILE is as docs/schema/NAME.schema.json says
 //	outcome REPORT ID AGENT OUTCOME [REASON]    one cell of a report
 
 func TestMain(m *testing.M) {
@@ -39,6 +37,10 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
+	schemas, err := filepath.Abs("docs/schema")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                "testdata/script",
 		RequireUniqueNames: true,
@@ -55,43 +57,26 @@ func TestScripts(t *testing.T) {
 		Condition: scriptCondition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"json": scriptJSON, "ran": scriptRan, "lines": scriptLines, "edit": scriptEdit, "predict": scriptPredict, "outcome": scriptOutcome,
+			"exits": scriptExits, "schema": scriptSchema(schemas),
 		},
 	})
 }
 
-// scriptCondition knows [pytest], that python3 has it, and [sealed], that this machine isolates commands so far. With PBUILD_REQUIRE_PYTEST=1 a missing
-// pytest fails the script that asks instead of skipping it.
-func scriptCondition(name string) (bool, error) {
-	switch name {
-	case "pytest":
-		out, err := exec.Command("python3", "-c", "import pytest").CombinedOutput()
-		if err != nil && os.Getenv("PBUILD_REQUIRE_PYTEST") == "1" {
-			return false, fmt.Errorf("PBUILD_REQUIRE_PYTEST=1, and python3 has no pytest: %v\n%s", err, out)
-		}
-		return err == nil, nil
-	case "sealed":
-		return isolation() >= run.IsolationSealed, nil
+func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 1 || neg {
+		ts.Fatalf("usage: exits CODE ARG...")
 	}
-	return false, fmt.Errorf("unknown condition %q", name)
+	code := 0
+	err := ts.Exec("pbuild", args[1:]...)
+	if e, ok := err.(*exec.ExitError); ok {
+		code = e.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if fmt.Sprint(code) != args[0] {
+		ts.Fatalf("exit code %d, not %s", code, args[0])
+	}
 }
-
-// isolation is this machine's, found out once.
-var isolation = sync.OnceValue(func() run.Isolation {
-	dir, err := os.MkdirTemp("", "pbuild-isolation-")
-	if err != nil {
-		return run.IsolationNone
-	}
-	defer os.RemoveAll(dir)
-	trees, err := tree.Open(context.Background(), filepath.Join(dir, "trees.git"))
-	if err != nil {
-		return run.IsolationNone
-	}
-	r, err := host.New(host.Options{States: filepath.Join(dir, "states"), Scratch: filepath.Join(dir, "scratch"), Trees: trees, MaxIsolation: run.IsolationSealed})
-	if err != nil {
-		return run.IsolationNone
-	}
-	return r.Isolation()
-})
 
 func scriptJSON(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 3 {
@@ -113,7 +98,7 @@ func lastDocument(ts *testscript.TestScript, text string) any {
 	return last
 }
 
-// member follows a path of names and indices; "#" is a length. Strings come bare, everything else as JSON.
+// member follows a path of names and indices; "len" is a length. Strings come bare, everything else as JSON.
 func member(ts *testscript.TestScript, v any, path string) string {
 	for _, name := range strings.Split(path, ".") {
 		switch x := v.(type) {
@@ -123,7 +108,7 @@ func member(ts *testscript.TestScript, v any, path string) string {
 				ts.Fatalf("there is no %s on the way of %s", name, path)
 			}
 		case []any:
-			if name == "#" {
+			if name == "len" {
 				v = float64(len(x))
 				continue
 			}

@@ -161,7 +161,7 @@ func (r *Runner) probe(level run.Isolation, overlay bool) error {
 	if overlay {
 		s.Sandbox.Workspace.Lower = []string{"lower"}
 	}
-	p, err := startInit(s, [2]*os.File{}, nil)
+	p, err := startInit(s, [2]*os.File{})
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func (s *session) execute(context.Context, *spec) (*run.Result, error) { return 
 
 type process struct{}
 
-func startInit(*spec, [2]*os.File, func(int) error) (*process, error) { return nil, errWindows }
+func startInit(*spec, [2]*os.File) (*process, error) { return nil, errWindows }
 
 func (*process) reply() (*reply, error) { return nil, errWindows }
 func (*process) close()                 {}
