@@ -254,7 +254,7 @@ func (s *session) spec(ctx context.Context) (*spec, error) {
 	}
 	for name, value := range env {
 		if _, ok := c.Start.Files[value]; ok {
-			env[name] = under(sp, value)
+			env[name] = sp.place(value)
 		}
 	}
 	env["HOME"], env["TMPDIR"], env["LANG"], env["TZ"] = sp.Home, s.temp(), "C.UTF-8", "UTC"
@@ -262,14 +262,6 @@ func (s *session) spec(ctx context.Context) (*spec, error) {
 		sp.Env = append(sp.Env, k+"="+env[k])
 	}
 	return sp, s.plan(ctx, sp)
-}
-
-// under is where the command sees one of Start.Files.
-func under(sp *spec, name string) string {
-	if below, ok := strings.CutPrefix(name, "~/"); ok {
-		return filepath.Join(sp.Home, below)
-	}
-	return filepath.Join(sp.Workspace, name)
 }
 
 // plan works out what is laid and what is reset.

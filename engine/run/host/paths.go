@@ -100,7 +100,8 @@ func toolchain(bin, home string) string {
 	case "bin", "sbin", "shims":
 		root = filepath.Dir(bin)
 	}
-	if root == "/" || home != "" && contains(root, home) {
+	_, err := os.Lstat(filepath.Join(root, "pkg", "mod"))
+	if err == nil || root == "/" || home != "" && contains(root, home) {
 		root = bin
 	}
 	if root == "/" || home != "" && contains(root, home) {
