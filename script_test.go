@@ -27,6 +27,9 @@ import (
 //	lines N FILE                 a file has N lines; absent counts as none
 //	edit FILE OLD NEW            replace every OLD; it is an error if there is none
 //	predict FILE ID BASE OVER    write a prediction whose patch turns BASE into BASE with OVER laid over it; OVER/.removed lists what goes
+//	exits CODE ARG...            pbuild with these arguments exits with that code
+//	schema NAME FILE             every JSON document in FILE is as docs/schema/NAME.schema.json says
+//	began [STEP=N...]            the last pbuild apply --json began exactly so many tasks of each step, and no others: test.base=2 md=1
 //	outcome REPORT ID AGENT OUTCOME [REASON]    one cell of a report
 
 func TestMain(m *testing.M) {
@@ -35,6 +38,10 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
+	schemas, err := filepath.Abs("docs/schema")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                "testdata/script",
 		RequireUniqueNames: true,
@@ -49,9 +56,26 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"json": scriptJSON, "ran": scriptRan, "lines": scriptLines, "edit": scriptEdit, "predict": scriptPredict, "outcome": scriptOutcome,
+			"json": scriptJSON, "ran": scriptRan, "lines": scriptLines, "edit": scriptEdit, "predict": scriptPredict, "outcome": scriptOutcome, "began": scriptBegan,
+			"exits": scriptExits, "schema": scriptSchema(schemas),
 		},
 	})
+}
+
+func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 1 || neg {
+		ts.Fatalf("usage: exits CODE ARG...")
+	}
+	code := 0
+	err := ts.Exec("pbuild", args[1:]...)
+	if e, ok := err.(*exec.ExitError); ok {
+		code = e.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if fmt.Sprint(code) != args[0] {
+		ts.Fatalf("exit code %d, not %s", code, args[0])
+	}
 }
 
 func scriptJSON(ts *testscript.TestScript, neg bool, args []string) {
@@ -74,7 +98,7 @@ func lastDocument(ts *testscript.TestScript, text string) any {
 	return last
 }
 
-// member follows a path of names and indices; "#" is a length. Strings come bare, everything else as JSON.
+// member follows a path of names and indices; "len" is a length. Strings come bare, everything else as JSON.
 func member(ts *testscript.TestScript, v any, path string) string {
 	for _, name := range strings.Split(path, ".") {
 		switch x := v.(type) {
@@ -84,7 +108,7 @@ func member(ts *testscript.TestScript, v any, path string) string {
 				ts.Fatalf("there is no %s on the way of %s", name, path)
 			}
 		case []any:
-			if name == "#" {
+			if name == "len" {
 				v = float64(len(x))
 				continue
 			}
@@ -229,4 +253,48 @@ func scriptOutcome(ts *testscript.TestScript, neg bool, args []string) {
 		return
 	}
 	ts.Fatalf("%s has no row of %s by %s", args[0], args[1], args[2])
+}
+
+// step is what an address ends with, without the attempt's number: "test.base" of gate.go["x"]/test.base.0. Of a task without steps it is its block.
+func step(address string) string {
+	at := strings.LastIndex(address, "]") + 1
+	if i := strings.LastIndex(address[at:], "/"); i >= 0 {
+		return strings.TrimRight(address[at+i+1:], ".0123456789")
+	}
+	name, _, _ := strings.Cut(address, "[")
+	return name
+}
+
+func scriptBegan(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("usage: began [STEP=N...]")
+	}
+	count := map[string]int{}
+	var all []string
+	summary := false
+	for d := json.NewDecoder(strings.NewReader(ts.ReadFile("stdout"))); d.More(); {
+		var e struct {
+			Type, Address string
+			Attempt       int
+		}
+		ts.Check(d.Decode(&e))
+		summary = summary || e.Type == "summary"
+		if e.Type == "start" && e.Attempt == 1 {
+			count[step(e.Address)]++
+			all = append(all, e.Address)
+		}
+	}
+	if !summary {
+		ts.Fatalf("the output is no event stream that came to its end")
+	}
+	var got []string
+	for name, n := range count {
+		got = append(got, fmt.Sprintf("%s=%d", name, n))
+	}
+	slices.Sort(got)
+	slices.Sort(args)
+	if !slices.Equal(got, args) {
+		slices.Sort(all)
+		ts.Fatalf("began %s, not %s:\n%s", strings.Join(got, " "), strings.Join(args, " "), strings.Join(all, "\n"))
+	}
 }

@@ -1,5 +1,159 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"fmt"
+	"strings"
 
-func (a *app) reportCommand() *cobra.Command { return &cobra.Command{Use: "report"} }
+	"github.com/spf13/cobra"
+
+	"pbuild/bench/exec"
+	"pbuild/bench/kind"
+	"pbuild/bench/report"
+	"pbuild/engine/plan"
+	"pbuild/engine/task"
+)
+
+func (a *app) reportCommand() *cobra.Command {
+	format := ""
+	cmd := &cobra.Command{
+		Use:   "report [NAME]",
+		Short: "Print reports from what is recorded, without running anything",
+		Long: `Print a report, or all of them, from what is recorded. Nothing runs and no file is written: a cell whose record does not hold any more, or that has
+not run, is shown as such. "pbuild apply" writes the files.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("`pbuild report` takes one name, and got %d", len(args))
+			}
+			if format != "" && a.view.json {
+				return usagef("--json and --format exclude each other")
+			}
+			if a.view.json {
+				format = "json"
+			}
+			name := ""
+			if len(args) == 1 {
+				name = strings.TrimPrefix(args[0], "report.")
+			}
+			return a.report(cmd, name, format)
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "", "`md`, csv or json (default md)")
+	return cmd
+}
+
+// A declaredReport is a report with one of its tasks: they differ in format alone.
+type declaredReport struct {
+	id   task.ID
+	spec *kind.ReportSpec
+}
+
+func (a *app) report(cmd *cobra.Command, name, format string) error {
+	s, err := a.load(cmd.Context(), loadOptions{})
+	defer s.close()
+	if err != nil {
+		return err
+	}
+	list, err := s.reportsNamed(name)
+	if err != nil {
+		return err
+	}
+	if format == "json" && len(list) > 1 {
+		return usagef("there are %d reports; with JSON name one of them", len(list))
+	}
+	if format == "" {
+		format = "md"
+	}
+	want := make([]task.ID, len(list))
+	for i, r := range list {
+		want[i] = r.id
+	}
+	p, err := s.decide(s.store, want, nil)
+	if err != nil {
+		return err
+	}
+	failed := s.lastFailures()
+	for _, r := range list {
+		table, err := exec.Table(r.spec, s.recorded(p, r.id, failed), s.store.Blobs())
+		if err != nil {
+			return exitWith(ExitWorld, fmt.Errorf("report.%s: %w", r.spec.Name, err))
+		}
+		text, err := report.Render(table, format)
+		if err != nil {
+			return exitWith(ExitUsage, err)
+		}
+		if _, err := a.view.out.Write(text); err != nil {
+			return worldf("%v", err)
+		}
+	}
+	return nil
+}
+
+func (s *session) reportsNamed(name string) ([]declaredReport, error) {
+	var list []declaredReport
+	var names []string
+	seen := map[string]bool{}
+	for i := range s.graph.Tasks {
+		spec, ok := s.graph.Tasks[i].Spec.(*kind.ReportSpec)
+		if !ok || seen[spec.Name] {
+			continue
+		}
+		seen[spec.Name] = true
+		names = append(names, spec.Name)
+		if name == "" || spec.Name == name {
+			list = append(list, declaredReport{task.ID(i), spec})
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return nil, usagef("the workspace declares no report")
+	case len(list) == 0:
+		hint := ""
+		if n := nearest(name, names); n != "" {
+			hint = "; did you mean " + n + "?"
+		}
+		return nil, usagef("there is no report %q%s", name, hint)
+	}
+	return list, nil
+}
+
+// lastFailures is what the last run left no record of, by address.
+func (s *session) lastFailures() map[string]failure {
+	runs, err := s.store.Runs()
+	if err != nil || len(runs) == 0 {
+		return nil
+	}
+	r, err := readRun(s.store, runs[0])
+	if err != nil {
+		return nil
+	}
+	return r.failed
+}
+
+// recorded tells how a report's inputs ended, as far as records hold now.
+func (s *session) recorded(p *plan.Plan, id task.ID, failed map[string]failure) func(role string) *task.Input {
+	byRole := map[string]*task.Dep{}
+	deps := s.graph.Tasks[id].Deps
+	for i := range deps {
+		byRole[deps[i].Role] = &deps[i]
+	}
+	return func(role string) *task.Input {
+		d := byRole[role]
+		if d == nil {
+			return nil
+		}
+		in := &task.Input{Dep: *d}
+		item := &p.Items[d.On]
+		switch {
+		case item.Record != nil:
+			in.Record, in.Status, in.Cause, in.Digest = item.Record, item.Record.Status, item.Record.Reason, item.Record.Digest(d.Output)
+		case item.Decision == plan.Unneeded:
+		default:
+			f, ok := failed[p.Address(d.On)]
+			if !ok {
+				return nil
+			}
+			in.Status, in.Cause = f.Status, f.Detail
+		}
+		return in
+	}
+}

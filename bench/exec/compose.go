@@ -14,9 +14,8 @@ import (
 	"pbuild/engine/tree"
 )
 
-// Compose lays the hidden tests over a candidate, and makes every protected path what it is in base_test.
-//
-// With a further role "base" (a Tree) it can tell a test file that the candidate changed from one that it left alone, and flags the first too.
+// Compose lays the hidden tests over a candidate, and makes every protected path what it is in base_test. A candidate that had changed one of them from what it is
+// in base is flagged.
 func Compose(repo *tree.Repo, blobs task.Blobs) task.Executor {
 	return task.ExecutorFunc(func(ctx context.Context, a *task.Attempt) (task.Outcome, error) {
 		c := &composer{repo: repo, tests: map[string]bool{}, golds: map[string]bool{}}

@@ -297,7 +297,7 @@ func TestPatchesFailed(t *testing.T) {
 				inputs = append(inputs, input("fix", b.tree(c.fix)))
 			}
 			out := b.patches(c.spec, inputs...)
-			if out.Status != task.OK || out.Outcome != "patch_failed" || len(out.Facts) != 0 || len(out.Outputs) != 0 || !strings.Contains(out.Reason, c.says) {
+			if out.Status != task.Failed || !out.Record || out.Outcome != "patch_failed" || len(out.Facts) != 0 || len(out.Outputs) != 0 || !strings.Contains(out.Reason, c.says) {
 				t.Errorf("got %+v", out)
 			}
 		})

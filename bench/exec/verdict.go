@@ -100,9 +100,18 @@ func (j *Judge) Outcome(ctx context.Context, a *task.Attempt) (task.Outcome, err
 
 // gather reads what the candidate touched, what was put back, and what it changed of the harness.
 func (j *Judge) gather(ctx context.Context, a *task.Attempt, in *verdict.CellInput) error {
-	for _, role := range []string{"sample", "extract", "compose", "build"} {
-		if x := a.Input(role); x != nil && x.Record != nil {
-			in.Flags = append(in.Flags, x.Record.Flags...)
+	for i := range a.Inputs {
+		x := &a.Inputs[i]
+		if x.Record == nil {
+			continue
+		}
+		in.Flags = append(in.Flags, x.Record.Flags...)
+		if strings.HasPrefix(x.Role, "test.") { // what the build had put in the way of the test
+			var e stateEvidence
+			if err := json.Unmarshal(x.Record.Evidence, &e); err != nil {
+				return fmt.Errorf("evidence of %s: %w", x.Role, err)
+			}
+			in.Reset = append(in.Reset, e.Reset...)
 		}
 	}
 	if x := a.Input("compose"); x != nil && x.Record != nil && len(x.Record.Evidence) > 0 {
@@ -110,7 +119,10 @@ func (j *Judge) gather(ctx context.Context, a *task.Attempt, in *verdict.CellInp
 		if err := json.Unmarshal(x.Record.Evidence, &c); err != nil {
 			return fmt.Errorf("evidence of compose: %w", err)
 		}
-		in.Reset, in.Exempt = c.Reset, c.Exempt
+		in.Exempt = c.Exempt
+		if slices.Contains(x.Record.Flags, verdict.FlagResetProtected) { // else they are the hidden tests alone
+			in.Reset = append(in.Reset, c.Reset...)
+		}
 	}
 	if gold := a.Input("gold_paths"); gold != nil && !gold.Digest.IsZero() {
 		var paths struct {

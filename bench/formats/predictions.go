@@ -1,6 +1,8 @@
-// Package formats reads and writes what other harnesses exchange: predictions of SWE-bench, SWE-bench Pro and mini-SWE-agent, and the final report of SWE-bench.
+// Package formats reads and writes what other harnesses exchange: predictions of SWE-bench, SWE-bench Pro and mini-SWE-agent, and the final
+// report of SWE-bench.
 //
-// Patches are bytes: what a file holds between its quotes, unescaped, is what comes out, with no line break added or changed. The package runs nothing and opens no file.
+// Patches are bytes: what a file holds between its quotes, unescaped, is what comes out, with no line break added or changed. The package runs
+// nothing and opens no file.
 package formats
 
 import (
@@ -37,8 +39,9 @@ func (p *Predictions) Find(instance string) *Prediction {
 	return nil
 }
 
-// ParsePredictions reads a .jsonl file (an object a line), a .json list of objects, or a .json object keyed by instance (mini-SWE-agent's preds.json). An object has instance_id, and
-// model_patch or, in SWE-bench Pro, patch. An instance that occurs twice is an error that shows both places, a key that contradicts its object's instance_id another.
+// ParsePredictions reads a .jsonl file (an object a line), a .json list of objects, or a .json object keyed by instance (mini-SWE-agent's
+// preds.json). An object has instance_id, and model_patch or, in SWE-bench Pro, patch. An instance that occurs twice is an error that shows
+// both places, a key that contradicts its object's instance_id another.
 func ParsePredictions(name string, data []byte) (*Predictions, decl.Diagnostics) {
 	r := reader{name: name, data: data}
 	for i, c := range data {

@@ -11,8 +11,8 @@ import (
 	"pbuild/bench/verdict"
 )
 
-// WritePredictions writes predictions as SWE-bench reads them, an object a line, sorted by instance. JSON strings are text: a patch that is not UTF-8 cannot be written and is an
-// error, never changed silently.
+// WritePredictions writes predictions as SWE-bench reads them, an object a line, sorted by instance. JSON strings are text: a patch that is
+// not UTF-8 cannot be written and is an error, never changed silently.
 func WritePredictions(list []Prediction) ([]byte, error) {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b Prediction) int { return bytes.Compare([]byte(a.Instance), []byte(b.Instance)) })
@@ -58,12 +58,14 @@ type SWEbenchReport struct {
 	SchemaVersion    int               `json:"schema_version"`
 }
 
-// SWEbench makes the report of one agent and model ("" for none) from a table's rows of one sample. Excluded instances are in no list and no total. Every instance that is left is
-// submitted unless its prediction is missing or nothing could be sampled; a submitted one is exactly one of resolved, unresolved (both completed), empty, infra failure or error. A patch that
-// does not apply and a time-out are errors there, a flaky one is ambiguous and unresolved.
+// SWEbench makes the report of one agent and model ("" for none) from a table's rows of one sample. Excluded instances are in no list and no
+// total. Every instance that is left is submitted unless its prediction is missing or nothing could be sampled; a submitted one is exactly one
+// of resolved, unresolved (both completed), empty, infra failure or error. A patch that does not apply and a time-out are errors there, a
+// flaky one is ambiguous and unresolved.
 func SWEbench(t *report.Table, agent, model string, sample int) *SWEbenchReport {
 	r := &SWEbenchReport{FailureReasons: map[string]string{}, SchemaVersion: 2}
-	for _, list := range []*[]string{&r.CompletedIDs, &r.IncompleteIDs, &r.EmptyPatchIDs, &r.SubmittedIDs, &r.ResolvedIDs, &r.UnresolvedIDs, &r.InfraFailureIDs, &r.AmbiguousIDs, &r.ErrorIDs} {
+	for _, list := range []*[]string{&r.CompletedIDs, &r.IncompleteIDs, &r.EmptyPatchIDs, &r.SubmittedIDs, &r.ResolvedIDs,
+		&r.UnresolvedIDs, &r.InfraFailureIDs, &r.AmbiguousIDs, &r.ErrorIDs} {
 		*list = []string{}
 	}
 	for i := range t.Rows {

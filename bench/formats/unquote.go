@@ -8,8 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// unquote returns the bytes of a JSON string that is already known to be well formed, or nothing for null. Unlike encoding/json it leaves bytes that are not UTF-8 as they are: a
-// patch to a Latin-1 file is worth nothing with U+FFFD in it. An escaped surrogate without its other half, which no bytes stand for, becomes U+FFFD.
+// unquote returns the bytes of a JSON string that is already known to be well formed, or nothing for null. Unlike encoding/json it leaves
+// bytes that are not UTF-8 as they are: a patch to a Latin-1 file is worth nothing with U+FFFD in it. An escaped surrogate without its other
+// half, which no bytes stand for, becomes U+FFFD.
 func unquote(raw json.RawMessage) ([]byte, bool) {
 	if raw == nil || string(raw) == "null" {
 		return nil, true

@@ -342,7 +342,7 @@ type ExtractSpec struct{ Options []string }
 func (s *ExtractSpec) Kind() *task.Kind         { return Extract }
 func (s *ExtractSpec) Encode(e *digest.Encoder) { e.Set("options", s.Options) }
 
-// A ComposeSpec lays the hidden tests over the candidate. Roles: "candidate", "base_test" (Trees), "test_paths", "gold_paths". Output: Tree, and in the
+// A ComposeSpec lays the hidden tests over the candidate. Roles: "candidate", "base", "base_test" (Trees), "test_paths", "gold_paths". Output: Tree, and in the
 // evidence what was reset and what was exempt.
 type ComposeSpec struct{ Protect []string }
 

@@ -119,6 +119,7 @@ func (l *lowerer) candidate(in gated, a *agent, m model, index, attempts int) []
 	good := []task.Condition{{On: extract, Fact: "nonempty"}, {On: extract, Fact: "applies"}}
 	compose := l.add(task.Task{Spec: &kind.ComposeSpec{Protect: in.protect}, When: good, Deps: []task.Dep{
 		{On: extract, Role: "candidate", Output: kind.Tree},
+		{On: in.source, Role: "base", Output: kind.Tree},
 		{On: in.patches, Role: "base_test", Output: kind.BaseTestTree},
 		{On: in.patches, Role: "test_paths", Output: kind.TestPaths},
 		{On: in.patches, Role: "gold_paths", Output: kind.GoldPaths},

@@ -10,7 +10,8 @@ import (
 )
 
 // columnOrder is the columns of every row, as csv has them.
-var columnOrder = []string{"instance", "agent", "model", "sample", "outcome", "reason", "nonempty", "applies", "compiles", "passes", "tests_passed", "tests_total", "flags", "address"}
+var columnOrder = []string{"instance", "agent", "model", "sample", "outcome", "reason",
+	"nonempty", "applies", "compiles", "passes", "tests_passed", "tests_total", "flags", "address"}
 
 // columns says how each is shown. "-" stands for null.
 var columns = map[string]func(*Row) string{

@@ -79,7 +79,8 @@ func (t *Table) pairs(b *bytes.Buffer) {
 	}
 	var rows [][]string
 	for _, p := range pairs {
-		rows = append(rows, []string{p.First, p.Second, strconv.Itoa(p.Cells), strconv.Itoa(p.OnlyFirst), strconv.Itoa(p.OnlySecond), fmt.Sprintf("%.4f", p.P), fmt.Sprintf("%.4f", p.Holm)})
+		rows = append(rows, []string{p.First, p.Second, strconv.Itoa(p.Cells), strconv.Itoa(p.OnlyFirst), strconv.Itoa(p.OnlySecond),
+			fmt.Sprintf("%.4f", p.P), fmt.Sprintf("%.4f", p.Holm)})
 	}
 	fmt.Fprintf(b, "## Pairs\n\nMcNemar's exact test over the cells that both candidates ran; the last column is adjusted for the number of pairs (Holm).\n\n")
 	table(b, []string{"first", "second", "cells", "only first resolved", "only second resolved", "p", "p, Holm"}, rows)

@@ -41,8 +41,8 @@ func (t *Table) JSON() []byte {
 	return b.Bytes()
 }
 
-// CSV is a line a row, under a header, as RFC 4180 but with single line feeds. Every line says whether it was gated and the lowest isolation behind the report. Values are exact:
-// one that begins with = or + is not disarmed, since an id must be read back as it is.
+// CSV is a line a row, under a header, as RFC 4180 but with single line feeds. Every line says whether it was gated and the lowest isolation
+// behind the report. Values are exact: one that begins with = or + is not disarmed, since an id must be read back as it is.
 func (t *Table) CSV() []byte {
 	shown := t.shown(columnOrder)
 	var b bytes.Buffer
@@ -138,7 +138,8 @@ func (t *Table) lines(b *bytes.Buffer) {
 		for _, n := range []int{l.Instances, l.Excluded, l.Cells, l.Patches, l.LocalizedAny, l.LocalizedAll, l.Applied} {
 			row = append(row, strconv.Itoa(n))
 		}
-		row = append(row, compiled, strconv.Itoa(l.Resolved), rate(l.Resolved, l.Patches), rate(l.Resolved, l.Cells-l.Excluded), strconv.Itoa(l.Provider), strconv.Itoa(l.Infra))
+		row = append(row, compiled, strconv.Itoa(l.Resolved), rate(l.Resolved, l.Patches), rate(l.Resolved, l.Cells-l.Excluded),
+			strconv.Itoa(l.Provider), strconv.Itoa(l.Infra))
 		for _, w := range words {
 			row = append(row, strconv.Itoa(l.Count(w)))
 		}

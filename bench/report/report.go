@@ -110,7 +110,8 @@ func Build(cells []Cell, meta Meta) (*Table, error) {
 	t := &Table{FormatVersion: 1, Report: meta.Name, Of: meta.Of, Gated: meta.Gated, Isolation: meta.Isolation, Candidates: []Line{}, Rows: []Row{}, meta: meta}
 	cells = slices.Clone(cells)
 	slices.SortStableFunc(cells, func(a, b Cell) int {
-		return cmp.Or(cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Model, b.Model), cmp.Compare(a.Sample, b.Sample), cmp.Compare(a.Address, b.Address))
+		return cmp.Or(cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Model, b.Model),
+			cmp.Compare(a.Sample, b.Sample), cmp.Compare(a.Address, b.Address))
 	})
 	if err := checkColumns(cells, meta, filter); err != nil {
 		return nil, err
@@ -194,7 +195,8 @@ func lineKey(r *Row, by []string) string {
 	return newTally(r, by).sortKey(by)
 }
 
-// sortKey orders lines bytewise by agent, model and group. No part can hold a zero byte, as all come from HCL or JSON text that is printed; if one did, lines would only stand in another order.
+// sortKey orders lines bytewise by agent, model and group. No part can hold a zero byte, as all come from HCL or JSON text that is printed; if
+// one did, lines would only stand in another order.
 func (l *Line) sortKey(by []string) string {
 	parts := []string{l.Agent, ""}
 	if l.Model != nil {

@@ -5,8 +5,9 @@ import (
 	"fmt"
 )
 
-// FleissKappa is the agreement of raters beyond chance: counts[i][j] is how many raters put subject i into category j; every subject has the same number of raters, two or more.
-// Fleiss, Psychological Bulletin 76 (1971) 378-382, equations 1-7. Agreement on a single category everywhere leaves nothing to chance and is an error.
+// FleissKappa is the agreement of raters beyond chance: counts[i][j] is how many raters put subject i into category j; every subject has the
+// same number of raters, two or more. Fleiss, Psychological Bulletin 76 (1971) 378-382, equations 1-7. Agreement on a single category
+// everywhere leaves nothing to chance and is an error.
 func FleissKappa(counts [][]int) (float64, error) {
 	if len(counts) == 0 {
 		return 0, errors.New("stats: no subject was rated")

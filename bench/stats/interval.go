@@ -1,5 +1,6 @@
-// Package stats has the few statistics that reports of verdicts need: intervals for rates, tests for paired results, agreement of raters. It knows no verdict.
-// Functions are exact where exactness is affordable; every formula names its source, and tests compare with published or independently computed values.
+// Package stats has the few statistics that reports of verdicts need: intervals for rates, tests for paired results, agreement of raters. It
+// knows no verdict. Functions are exact where exactness is affordable; every formula names its source, and tests compare with published or
+// independently computed values.
 package stats
 
 import "math"

@@ -34,9 +34,9 @@ type SignedRank struct {
 // maxExactRank bounds n for which the null distribution is enumerated.
 const maxExactRank = 50
 
-// Wilcoxon tests paired differences for symmetry about zero. Zero differences are dropped (Wilcoxon, Biometrics Bulletin 1 (1945) 80-83). Without ties and up to 50
-// differences the p-value is exact; else it is the normal approximation with the variance corrected for ties, without
-// continuity correction (Hollander and Wolfe, Nonparametric Statistical Methods (1999), section 3.1).
+// Wilcoxon tests paired differences for symmetry about zero. Zero differences are dropped (Wilcoxon, Biometrics Bulletin 1 (1945) 80-83).
+// Without ties and up to 50 differences the p-value is exact; else it is the normal approximation with the variance corrected for ties,
+// without continuity correction (Hollander and Wolfe, Nonparametric Statistical Methods (1999), section 3.1).
 func Wilcoxon(differences []float64) SignedRank {
 	var d []float64
 	for _, x := range differences {

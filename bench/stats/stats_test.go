@@ -86,8 +86,8 @@ func TestMcNemar(t *testing.T) {
 	}
 }
 
-// Darwin's maize (Fisher, The Design of Experiments, 1935, section 17) has W = 24 and p = 0.0413; the depression scores of Hollander and Wolfe (1999), table 3.1, have
-// W = 5 and p = 0.0391 two-sided. The others are scipy.stats.wilcoxon.
+// Darwin's maize (Fisher, The Design of Experiments, 1935, section 17) has W = 24 and p = 0.0413; the depression scores of Hollander and Wolfe
+// (1999), table 3.1, have W = 5 and p = 0.0391 two-sided. The others are scipy.stats.wilcoxon.
 func TestWilcoxon(t *testing.T) {
 	sequence := func(n int) []float64 {
 		var d []float64

@@ -214,8 +214,8 @@ func ExcludedCell(gate GateOutcome, why string) CellOutcome {
 	return (&CellOutcome{Flags: []string{}}).end(Excluded, string(gate), why)
 }
 
-// Undone is the outcome of a cell that has none of its own because something above it ended as status says: infra and provider as such, whose cause is the machine's and so no reason of
-// a table; whatever was cancelled, or was skipped after a failure, as skipped.
+// Undone is the outcome of a cell that has none of its own because something above it ended as status says: infra and provider as such, whose
+// cause is the machine's and so no reason of a table; whatever was cancelled, or was skipped after a failure, as skipped.
 func Undone(status task.Status, cause string) CellOutcome {
 	c := &CellOutcome{Flags: []string{}}
 	switch status {

@@ -79,8 +79,8 @@ type Evidence struct {
 	Base        []AttemptEvidence `json:"base,omitempty"`
 	Gold        []AttemptEvidence `json:"gold,omitempty"`
 	IDs         []IDEvidence      `json:"ids,omitempty"` // sorted by list and id
-	BuildFailed []string          `json:"build_failed,omitempty"`
-	SetupFailed []string          `json:"setup_failed,omitempty"`
+	BuildFailed []string          `json:"build_failed"`
+	SetupFailed []string          `json:"setup_failed"`
 	Digests     map[string]string `json:"digests,omitempty"`   // patches, command, environment
 	Isolation   string            `json:"isolation,omitempty"` // the lowest of the runs that it stands on
 }

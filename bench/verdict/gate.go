@@ -281,13 +281,11 @@ func (g *gate) gather() {
 		g.e.BuildFailed = append(g.e.BuildFailed, a.Score.BuildFailed...)
 		g.e.SetupFailed = append(g.e.SetupFailed, a.Score.SetupFailed...)
 	}
-	g.e.BuildFailed = slices.Compact(slices.Sorted(slices.Values(g.e.BuildFailed)))
-	g.e.SetupFailed = slices.Compact(slices.Sorted(slices.Values(g.e.SetupFailed)))
+	g.e.BuildFailed, g.e.SetupFailed = sortedSet(g.e.BuildFailed), sortedSet(g.e.SetupFailed)
 	for _, a := range g.in.Gold {
 		g.e.Gold = append(g.e.Gold, a.evidence())
 	}
-	g.e.FailToPass = slices.Compact(slices.Sorted(slices.Values(g.spec.FailToPass)))
-	g.e.PassToPass = slices.Compact(slices.Sorted(slices.Values(g.spec.PassToPass)))
+	g.e.FailToPass, g.e.PassToPass = sortedSet(g.spec.FailToPass), sortedSet(g.spec.PassToPass)
 	if g.spec.Format == "exit" {
 		return
 	}
@@ -303,6 +301,11 @@ func (g *gate) gather() {
 			g.e.IDs = append(g.e.IDs, IDEvidence{id, l.name, g.row(base, g.in.Base, id), g.row(gold, g.in.Gold, id)})
 		}
 	}
+}
+
+// sortedSet is never nil: JSON has [] for nothing.
+func sortedSet(ids []string) []string {
+	return append([]string{}, slices.Compact(slices.Sorted(slices.Values(ids)))...)
 }
 
 // resultsOf indexes what each attempt says of each id.
@@ -337,8 +340,8 @@ func (g *gate) row(results []map[string]Result, attempts []Attempt, id string) [
 // pointer finds names that hold an address, which differs from run to run.
 var pointer = regexp.MustCompile(`0x[0-9a-fA-F]{6,}`)
 
-// derive makes the lists: failed or absent on base and passed on gold; passed on both. An id whose results disagree between the attempts of one state, or whose name
-// holds an address, is left out and said to be unstable: no candidate could be held to it.
+// derive makes the lists: failed or absent on base and passed on gold; passed on both. An id whose results disagree between the attempts of
+// one state, or whose name holds an address, is left out and said to be unstable: no candidate could be held to it.
 func (g *gate) derive(base, gold []map[string]Result) {
 	g.e.Derived = true
 	ids := map[string]bool{}

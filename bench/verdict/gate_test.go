@@ -26,7 +26,8 @@ func setUp() GateInput {
 	return GateInput{Source: ok, Patches: ok, Runtime: ok, Fetch: ok, Prepare: ok, FetchGold: ok, BuildBase: built, BuildGold: built}
 }
 
-// goRun is a Go test run in a few words: "A+ B- sub:C?" is A passed, B failed, C skipped; "!dir" a package that does not build, "~dir" one whose setup failed.
+// goRun is a Go test run in a few words: "A+ B- sub:C?" is A passed, B failed, C skipped; "!dir" a package that does not build, "~dir" one
+// whose setup failed.
 func goRun(t testing.TB, spec *kind.VerdictSpec, words string) Attempt {
 	t.Helper()
 	in := Input{Module: "m"}

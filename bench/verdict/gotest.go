@@ -45,7 +45,9 @@ func parseGoTest(in Input, command []string) suite {
 	g := goStream{tests: map[goName]*goTest{}, packages: map[string]*goPackage{}}
 	for line := range bytes.Lines(in.Stdout) {
 		var e goEvent
-		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] == '{' && json.Unmarshal(line, &e) == nil && e.Action != "" {
+		if line = bytes.TrimSpace(line); dull(line) {
+			g.events++
+		} else if len(line) > 0 && line[0] == '{' && json.Unmarshal(line, &e) == nil && e.Action != "" {
 			g.events++
 			g.event(&e)
 		} else {
@@ -54,6 +56,17 @@ func parseGoTest(in Input, command []string) suite {
 	}
 	g.settle()
 	return g.suite(in, command)
+}
+
+// telling are what output must hold to be looked at.
+var telling = [][]byte{[]byte("panic: "), []byte("fatal error: "), []byte("goroutine "), []byte("--- "), []byte(" failed]")}
+
+// dull says without decoding it that a line is output which tells nothing: most of a log is. What a test prints cannot look so, as its quotes are escaped.
+func dull(line []byte) bool {
+	if !bytes.HasPrefix(line, []byte("{")) || !bytes.Contains(line, []byte(`,"Action":"output",`)) {
+		return false
+	}
+	return !slices.ContainsFunc(telling, func(t []byte) bool { return bytes.Contains(line, t) })
 }
 
 func (g *goStream) pkg(name string) *goPackage {

@@ -20,7 +20,7 @@ func normalize(format, id string, in Input) string {
 			}
 			id = strings.TrimPrefix(id, in.Module+"/")
 		}
-		id = strings.TrimPrefix(id, ".:")
+		id = strings.ReplaceAll(strings.TrimPrefix(id, ".:"), " ", "_") // as testing names subtests
 	}
 	return id
 }

@@ -14,9 +14,9 @@ import (
 
 // A junitCase is one <testcase>.
 type junitCase struct {
-	class, name, file string
-	result            Result
-	collection        bool // pytest could not import the file
+	class, name string
+	result      Result
+	collection  bool // pytest could not import the file
 }
 
 // id is the canonical id of a testcase: CLASSNAME::NAME. A classname without a dot gets one in front, so that the id means it alone and no class
@@ -40,7 +40,7 @@ func parseJUnit(in Input) suite {
 		}
 		for i := range cases {
 			c := &cases[i]
-			c.class, c.name, c.file = relative(c.class, in.Workspace), relative(c.name, in.Workspace), relative(c.file, in.Workspace)
+			c.class, c.name = relative(c.class, in.Workspace), relative(c.name, in.Workspace)
 			if c.collection {
 				module := strings.TrimPrefix(strings.TrimPrefix(c.class+"."+c.name, "."), ".")
 				su.buildFailed = append(su.buildFailed, module)
@@ -54,6 +54,7 @@ func parseJUnit(in Input) suite {
 	slices.Sort(su.buildFailed)
 	su.buildFailed = slices.Compact(su.buildFailed)
 	su.lookup = x.lookup
+	su.compiled(in)
 	return su
 }
 
@@ -131,8 +132,6 @@ func newCase(attrs []xml.Attr) *junitCase {
 			c.class = a.Value
 		case "name":
 			c.name = a.Value
-		case "file":
-			c.file = a.Value
 		case "status", "result": // gtest, ctest
 			switch a.Value {
 			case "notrun", "disabled", "skipped", "suppressed":

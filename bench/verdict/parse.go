@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -88,6 +89,27 @@ func (s *Score) fail(r Reason, detail string) {
 	s.Verdict, s.Reason, s.Detail = task.Fail, r, oneLine(detail)
 	if r == TimedOut {
 		s.Verdict = task.Timeout
+	}
+}
+
+// everything stands in BuildFailed where a compiler stopped the run before any test: with javac or cargo one file that does not compile blocks all.
+const everything = "*"
+
+// compilerErrors are what Maven, Gradle and cargo print then.
+var compilerErrors = []string{"COMPILATION ERROR", "Compilation failed; see the compiler", "error: could not compile `"}
+
+// compiled notes that nothing was reported because nothing compiled.
+func (su *suite) compiled(in Input) {
+	if len(su.tests)+len(su.buildFailed) > 0 || in.Exit == 0 {
+		return
+	}
+	for _, text := range compilerErrors {
+		for _, stream := range [][]byte{in.Stdout, in.Stderr} {
+			if bytes.Contains(stream, []byte(text)) {
+				su.buildFailed, su.outside = []string{everything}, []string{everything + " [build failed]"}
+				return
+			}
+		}
 	}
 }
 
@@ -296,7 +318,7 @@ func (s *Score) unbuilt(id string) bool {
 	case "junit":
 		dotted := dottedID(id)
 		return slices.ContainsFunc(s.BuildFailed, func(m string) bool {
-			return strings.HasPrefix(dotted, m+".") || strings.HasPrefix(dotted, m+"::")
+			return m == everything || strings.HasPrefix(dotted, m+".") || strings.HasPrefix(dotted, m+"::")
 		})
 	}
 	return true

@@ -60,12 +60,13 @@ func parseTAP(in Input) suite {
 	}
 	su.lookup = func(id string) []int { return index[cutTAP(id)] }
 	slices.Sort(su.buildFailed)
+	su.compiled(in)
 	top := r.levels[0]
 	switch {
 	case r.bail != "":
 		su.outside = append(su.outside, "Bail out! "+r.bail)
 		su.doubt = "the run bailed out: " + r.bail
-	case r.lines == 0 && len(bytes.TrimSpace(in.Stdout)) > 0:
+	case r.lines == 0 && len(su.buildFailed) == 0 && len(bytes.TrimSpace(in.Stdout)) > 0:
 		su.broken = "stdout holds no TAP"
 	case top.plan && top.planned != len(top.points):
 		su.doubt = "the plan names " + strconv.Itoa(top.planned) + " tests, and " + strconv.Itoa(len(top.points)) + " ran"

@@ -99,7 +99,7 @@ type Score struct {
 	Found         []TestResult `json:"found,omitempty"`          // while a gate derives its lists: every test, sorted by id
 	OtherFailures []string     `json:"other_failures,omitempty"` // failed and not expected: ids, "DIR [build failed]", "DIR [failed outside its tests]"
 	OtherFailed   int          `json:"other_failed,omitempty"`
-	BuildFailed   []string     `json:"build_failed,omitempty"` // gotest: directories; junit: dotted modules; tap: files
+	BuildFailed   []string     `json:"build_failed,omitempty"` // gotest: directories; junit: dotted modules; tap: files; "*": everything
 	SetupFailed   []string     `json:"setup_failed,omitempty"` // gotest: directories whose imports could not be resolved
 	Culprits      []string     `json:"culprits,omitempty"`     // tests whose own output holds the panic that hid others
 	Truncated     bool         `json:"truncated,omitempty"`

@@ -16,14 +16,15 @@ import (
 // controls are the control groups in which this process may make groups of its own.
 type controls struct {
 	unified string            // a directory of version 2, or ""
-	parents map[string]string // controller -> directory
+	parents map[string]string // controller -> directory in which groups are made
+	own     map[string]string // controller -> this process's own group
 }
 
 var controllers = []string{"cpu", "memory", "pids"}
 
 // findControls looks for each controller: version 1 in this process's own group, version 2 in the nearest group above that lets it.
 func findControls() *controls {
-	c := &controls{parents: map[string]string{}}
+	c := &controls{parents: map[string]string{}, own: map[string]string{}}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return c
@@ -39,7 +40,8 @@ func findControls() *controls {
 		case "cgroup":
 			for _, name := range strings.Split(right[2], ",") {
 				if slices.Contains(controllers, name) {
-					c.try(name, groupDir(left[4], left[3], string(own), name), false)
+					dir := groupDir(left[4], left[3], string(own), name)
+					c.try(name, dir, dir, false)
 				}
 			}
 		case "cgroup2":
@@ -64,18 +66,18 @@ func groupDir(point, root, own, controller string) string {
 
 // findUnified climbs from the process's own group: a group with processes in it can give its children no controllers, and one of another
 // user's none at all.
-func (c *controls) findUnified(point, dir string) {
-	for ; contains(point, dir); dir = filepath.Dir(dir) {
+func (c *controls) findUnified(point, own string) {
+	for dir := own; contains(point, dir); dir = filepath.Dir(dir) {
 		for _, name := range controllers {
 			if c.parents[name] == "" {
-				c.try(name, dir, true)
+				c.try(name, dir, own, true)
 			}
 		}
 	}
 }
 
 // try makes a group, to see whether it can have the controller.
-func (c *controls) try(name, parent string, v2 bool) {
+func (c *controls) try(name, parent, own string, v2 bool) {
 	probe := filepath.Join(parent, "pbuild-probe-"+strconv.Itoa(os.Getpid()))
 	if os.Mkdir(probe, 0o755) != nil {
 		return
@@ -91,7 +93,7 @@ func (c *controls) try(name, parent string, v2 bool) {
 	if limitFile, _ := limitOf(name, v2, &run.Limits{}); os.WriteFile(filepath.Join(probe, limitFile), []byte("max"), 0) != nil && v2 {
 		return
 	}
-	c.parents[name] = parent
+	c.parents[name], c.own[name] = parent, own
 }
 
 // limitOf is the file that holds a limit, and its value.
@@ -110,12 +112,8 @@ func limitOf(name string, v2 bool, l *run.Limits) (file, value string) {
 		}
 		return "memory.limit_in_bytes", strconv.FormatInt(l.Memory, 10)
 	}
-	// The init is a process too, of several threads, which are counted each.
-	return "pids.max", strconv.FormatInt(l.Pids+initTasks, 10)
+	return "pids.max", strconv.FormatInt(l.Pids, 10)
 }
-
-// initTasks is room for the init's own threads under a limit of processes.
-const initTasks = 12
 
 func (c *controls) describe() string {
 	var parts []string
@@ -133,11 +131,15 @@ func (c *controls) describe() string {
 }
 
 // A group is the control groups of one command; none, where it has no limit that needs one.
-type group struct{ dirs map[string]string }
+type group struct {
+	dirs map[string]string // by controller
+	own  map[string]string // where processes were before
+}
 
-// group makes the groups that the limits ask for, and says which limits are in force and which are not.
-func (c *controls) group(l *run.Limits) (*group, string, error) {
-	g := &group{dirs: map[string]string{}}
+// group makes the groups that the limits ask for, and says which limits are in force and which are not. byUser: a resource limit of the
+// user holds the number of processes.
+func (c *controls) group(l *run.Limits, byUser bool) (*group, string, error) {
+	g := &group{dirs: map[string]string{}, own: c.own}
 	asked := map[string]string{}
 	if l.CPUs > 0 {
 		asked["cpu"] = strconv.FormatFloat(l.CPUs, 'g', -1, 64)
@@ -157,7 +159,7 @@ func (c *controls) group(l *run.Limits) (*group, string, error) {
 		}
 		parent := c.parents[ctl]
 		if parent == "" {
-			if ctl == "pids" {
+			if ctl == "pids" && byUser {
 				held = append(held, "pids "+value+" (resource limit of the user)")
 			} else {
 				missed = append(missed, ctl+" "+value)
@@ -192,11 +194,15 @@ func (g *group) add(ctl, dir string, v2 bool, l *run.Limits) error {
 	return nil
 }
 
-func (g *group) pids() bool { return g.dirs["pids"] != "" }
+// join moves a process into the groups: what it starts from then on is limited.
+func (g *group) join(pid int) error { return moveTo(pid, g.dirs, g.dirs) }
 
-// join moves a process into the groups.
-func (g *group) join(pid int) error {
-	for _, dir := range g.dirs {
+// leave moves it back, without what it started.
+func (g *group) leave(pid int) error { return moveTo(pid, g.dirs, g.own) }
+
+func moveTo(pid int, which, dirs map[string]string) error {
+	for ctl := range which {
+		dir := dirs[ctl]
 		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0); err != nil {
 			return fmt.Errorf("host: put the sandbox under its limits: %w", err)
 		}

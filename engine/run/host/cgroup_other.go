@@ -15,9 +15,9 @@ func findControls() *controls { return &controls{} }
 
 func (*controls) describe() string { return "cpu, memory and pids not held" }
 
-type group struct{}
+type group struct{ dirs map[string]string }
 
-func (*controls) group(l *run.Limits) (*group, string, error) {
+func (*controls) group(l *run.Limits, _ bool) (*group, string, error) {
 	var missed []string
 	if l.CPUs > 0 {
 		missed = append(missed, fmt.Sprintf("cpu %g", l.CPUs))
@@ -31,7 +31,7 @@ func (*controls) group(l *run.Limits) (*group, string, error) {
 	return &group{}, limitsText(describeTimes(l), missed), nil
 }
 
-func (*group) pids() bool        { return true } // there is no resource limit to fall back on: it would count all of the user's processes
 func (*group) join(int) error    { return nil }
+func (*group) leave(int) error   { return nil }
 func (*group) outOfMemory() bool { return false }
 func (*group) remove()           {}

@@ -36,13 +36,16 @@ type watch struct {
 func (s *session) execute(ctx context.Context, sp *spec) (*run.Result, error) {
 	c := s.c
 	w := &watch{s: s, log: newLogger(c.Limits.Output, c.Secrets, c.Log)}
-	g, held, err := s.r.controls.group(&c.Limits)
+	// A resource limit counts all processes of a user, so it is one of the command's only in a user namespace; the machine's root has none.
+	byUser := s.r.level > run.IsolationNone && os.Geteuid() != 0
+	g, held, err := s.r.controls.group(&c.Limits, byUser)
 	if err != nil {
 		return nil, err
 	}
 	w.group = g
 	defer g.remove()
-	if c.Limits.Pids > 0 && !g.pids() {
+	sp.Grouped = len(g.dirs) > 0
+	if byUser && g.dirs["pids"] == "" {
 		sp.Pids = c.Limits.Pids
 	}
 	index, err := s.indexFiles(sp)
@@ -52,7 +55,7 @@ func (s *session) execute(ctx context.Context, sp *spec) (*run.Result, error) {
 	if err := os.MkdirAll(s.r.states.path("layers"), 0o755); err != nil {
 		return nil, err
 	}
-	w.p, err = startInit(sp, index, g.join)
+	w.p, err = startInit(sp, index)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +143,18 @@ func (w *watch) serve(ctx context.Context) (*end, error) {
 			switch {
 			case rep.End != nil:
 				return rep.End, nil
+			case rep.Ready:
+				if err := w.group.join(w.p.cmd.Process.Pid); err != nil {
+					return nil, err
+				}
+				if err := w.p.enc.Encode(order{}); err != nil {
+					return nil, w.p.died(err)
+				}
 			case rep.Started:
+				// The init must not be among what is limited: it has to go on when the command is at its limits.
+				if err := w.group.leave(w.p.cmd.Process.Pid); err != nil {
+					return nil, err
+				}
 				w.last.Store(time.Now().UnixNano())
 				if l.Wall > 0 {
 					wall = time.After(l.Wall)
@@ -165,10 +179,6 @@ func (w *watch) serve(ctx context.Context) (*end, error) {
 			w.timeOut("idle")
 			wall, idle = nil, nil
 		case err := <-w.failed:
-			if w.group.outOfMemory() {
-				// The kernel's choice fell on the init: what the command used killed it all the same.
-				return &end{Exit: 137}, nil
-			}
 			return nil, err
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)

@@ -18,7 +18,7 @@ func (s *session) execute(context.Context, *spec) (*run.Result, error) { return 
 
 type process struct{}
 
-func startInit(*spec, [2]*os.File, func(int) error) (*process, error) { return nil, errWindows }
+func startInit(*spec, [2]*os.File) (*process, error) { return nil, errWindows }
 
 func (*process) reply() (*reply, error) { return nil, errWindows }
 func (*process) close()                 {}
@@ -32,6 +32,7 @@ func ctime(fi fs.FileInfo) int64               { return fi.ModTime().UnixNano() 
 func hardLinks(fs.FileInfo) uint64             { return 1 }
 func tryLock(*os.File) error                   { return nil }
 func waitLock(context.Context, *os.File) error { return nil }
+func ownDir(dir string) error                  { return os.MkdirAll(dir, 0o700) }
 func isCrossDevice(error) bool                 { return true }
 
 // InPlace cannot run anything here.

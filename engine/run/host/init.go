@@ -54,6 +54,7 @@ func (i *initProcess) run() error {
 	if err := i.in.Decode(&i.spec); err != nil {
 		return fmt.Errorf("read the spec: %w", err)
 	}
+	syscall.Umask(0o022) // what a command makes must not depend on who runs it
 	s := &i.spec
 	i.workspace, i.home = s.Workspace, s.Home
 	cleanUp, err := enter(s)
@@ -129,6 +130,15 @@ func (i *initProcess) blobs(ids []digest.Digest) ([][]byte, error) {
 
 // command runs the command, and returns when everything that it started is dead.
 func (i *initProcess) command() (*end, time.Time, error) {
+	if i.spec.Grouped {
+		if err := i.out.Encode(reply{Ready: true}); err != nil {
+			return nil, time.Time{}, err
+		}
+		var o order
+		if err := i.in.Decode(&o); err != nil {
+			return nil, time.Time{}, err
+		}
+	}
 	started := time.Now()
 	pid, exit, err := i.start()
 	syscall.Close(fdStdout)
@@ -173,7 +183,7 @@ func (i *initProcess) start() (pid, exit int, err error) {
 		return 0, 0, err
 	}
 	defer syscall.Close(null)
-	defer preferAsVictim()()
+	defer limitPids(s.Pids, &pid)()
 	pid, err = syscall.ForkExec(program, s.Argv, &syscall.ProcAttr{
 		Dir: dir, Env: s.Env, Sys: commandAttr(s), Files: []uintptr{uintptr(null), fdStdout, fdStderr},
 	})

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -58,10 +59,6 @@ func ownProc() error {
 func commandAttr(s *spec) *syscall.SysProcAttr {
 	unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 	unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
-	if s.Pids > 0 {
-		n := uint64(s.Pids)
-		unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: n, Max: n})
-	}
 	attr := &syscall.SysProcAttr{Setsid: true}
 	if s.Isolation == run.IsolationSealed {
 		attr.Cloneflags = unix.CLONE_NEWUSER
@@ -81,15 +78,22 @@ func closeOnExec() {
 	}
 }
 
-// preferAsVictim makes the kernel kill the command, not this process, when memory runs out: what is started before the
-// returned function is called inherits a high score.
-func preferAsVictim() func() {
-	const file = "/proc/self/oom_score_adj"
-	old, err := os.ReadFile(file)
-	if err != nil || os.WriteFile(file, []byte("800"), 0) != nil {
+// limitPids bounds the processes of what is started before the returned function is called, which must know it as *pid. This process must stay free of the
+// bound: under a fork bomb it could start no thread of its own.
+func limitPids(n int64, pid *int) (done func()) {
+	var old unix.Rlimit
+	if n <= 0 || unix.Getrlimit(unix.RLIMIT_NPROC, &old) != nil {
 		return func() {}
 	}
-	return func() { os.WriteFile(file, bytes.TrimSpace(old), 0) }
+	limit := unix.Rlimit{Cur: min(uint64(n), old.Max), Max: old.Max}
+	unix.Setrlimit(unix.RLIMIT_NPROC, &limit)
+	return func() {
+		unix.Setrlimit(unix.RLIMIT_NPROC, &old)
+		if *pid > 0 {
+			limit.Max = limit.Cur
+			unix.Prlimit(*pid, unix.RLIMIT_NPROC, &limit, nil)
+		}
+	}
 }
 
 // killTree kills all that the command started. Processes that it left behind as orphans are this process's children: it is the first of its pid
@@ -109,6 +113,7 @@ func killTree(int) {
 		for _, pid := range found {
 			unix.Kill(pid, unix.SIGKILL)
 		}
+		time.Sleep(time.Millisecond) // a killed process needs a moment to be dead
 	}
 }
 

@@ -74,6 +74,7 @@ type inPlace struct {
 	fds      [2]int // the reading ends of stdout and stderr
 	timedOut atomic.Pointer[string]
 	ended    atomic.Bool // its number may belong to another process
+	late     time.Time   // when to read no more, once it has ended
 	status   syscall.WaitStatus
 	usage    syscall.Rusage
 }
@@ -142,11 +143,14 @@ func (p *inPlace) wait(flags int) bool {
 // look is how often a silent command is looked at: one that ended while a daemon holds its pipes would never be at its end.
 const look = 50 * time.Millisecond
 
+// drain is how long after the command's end its output is still read.
+const drain = time.Second
+
 // pump reads the output until its end, or the command's.
 func (p *inPlace) pump(l *logger, idle time.Duration) error {
 	var buf [16 << 10]byte
 	fds := [2]unix.PollFd{{Fd: int32(p.fds[0]), Events: unix.POLLIN}, {Fd: int32(p.fds[1]), Events: unix.POLLIN}}
-	last := time.Now()
+	last, looked := time.Now(), time.Now()
 	for fds[0].Fd >= 0 || fds[1].Fd >= 0 {
 		ready, err := unix.Poll(fds[:], int(look.Milliseconds()))
 		if err == unix.EINTR {
@@ -155,15 +159,19 @@ func (p *inPlace) pump(l *logger, idle time.Duration) error {
 		if err != nil {
 			return err
 		}
-		if ready == 0 {
-			if p.ended.Load() {
+		if ready == 0 || time.Since(looked) > look {
+			looked = time.Now()
+			if ready == 0 && p.ended.Load() {
 				return nil // nothing is left in the pipes
 			}
-			p.wait(syscall.WNOHANG)
+			if p.wait(syscall.WNOHANG) && p.late.IsZero() {
+				p.late = looked.Add(drain)
+			} else if !p.late.IsZero() && looked.After(p.late) {
+				return nil // whoever goes on writing is no part of the command
+			}
 			if idle > 0 && time.Since(last) > idle && p.timedOut.CompareAndSwap(nil, &idleLimit) {
 				p.kill()
 			}
-			continue
 		}
 		for i := range fds {
 			if fds[i].Fd < 0 || fds[i].Revents == 0 {

@@ -31,9 +31,8 @@ type process struct {
 	once           sync.Once
 }
 
-// startInit re-executes this program as the init of a sandbox. join is called with its process id before it gets its spec, so that everything that it
-// starts is under the limits that join sets.
-func startInit(s *spec, index [2]*os.File, join func(pid int) error) (p *process, err error) {
+// startInit re-executes this program as the init of a sandbox, and gives it its spec. index are the files that it reads and writes an index in; nil is none.
+func startInit(s *spec, index [2]*os.File) (p *process, err error) {
 	var files []*os.File // the init's, in order from descriptor 3
 	defer func() {
 		for _, f := range files {
@@ -73,11 +72,6 @@ func startInit(s *spec, index [2]*os.File, join func(pid int) error) (p *process
 	if err = p.cmd.Start(); err != nil {
 		p.cmd = nil
 		return p, fmt.Errorf("host: start the sandbox: %w", err)
-	}
-	if join != nil {
-		if err = join(p.cmd.Process.Pid); err != nil {
-			return p, err
-		}
 	}
 	p.enc, p.dec = gob.NewEncoder(p.orders), gob.NewDecoder(p.replies)
 	if err = p.enc.Encode(s); err != nil {
@@ -181,6 +175,21 @@ func waitLock(ctx context.Context, f *os.File) error {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+// ownDir makes a directory that only this user can write to, or says why it is not one.
+func ownDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	fi, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if st := fi.Sys().(*syscall.Stat_t); !fi.IsDir() || int(st.Uid) != os.Geteuid() || fi.Mode()&0o022 != 0 {
+		return fmt.Errorf("%s is not this user's alone", dir)
+	}
+	return nil
 }
 
 func isCrossDevice(err error) bool { return errors.Is(err, unix.EXDEV) }

@@ -35,7 +35,9 @@ type spec struct {
 	Argv []string
 	Env  []string
 	Cwd  string
-	Pids int64 // for a resource limit, where no cgroup holds it
+	Pids int64 // for a resource limit, where no control group holds it
+
+	Grouped bool // say Ready before the command is started, and wait for an order
 
 	Stamp   int64 // Unix nanoseconds that laid files must be at least as new as
 	Lay     []entry
@@ -85,9 +87,10 @@ type order struct {
 	Kill  bool
 }
 
-// A reply is what the init sends: any number with Need, one with Started, one with End or Error.
+// A reply is what the init sends: any number with Need, one with Ready if it is wanted, one with Started, one with End or Error.
 type reply struct {
 	Need    []digest.Digest
+	Ready   bool // what is started next is the command
 	Started bool
 	End     *end
 	Error   string
