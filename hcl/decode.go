@@ -2,7 +2,6 @@ package hcl
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	hashihcl "github.com/hashicorp/hcl/v2"
@@ -215,5 +214,5 @@ func memberAddress(address string, each *decl.Each) string {
 	if each == nil || address == "" || each.Key == "" {
 		return address
 	}
-	return address + "[" + strconv.Quote(each.Key) + "]"
+	return address + `["` + each.Key + `"]`
 }

@@ -410,3 +410,20 @@ func TestOnlyNamesOfTheWorkspaceCountInItsListing(t *testing.T) {
 		t.Error("a new file of the workspace does not change its listing")
 	}
 }
+
+func TestEveryFunctionIsDocumented(t *testing.T) {
+	text := decl.Markdown()
+	for name := range functions(newReader(".")) {
+		if !strings.Contains(text, "`"+name+"`") {
+			t.Errorf("docs/language.md does not name the function %s", name)
+		}
+	}
+}
+
+func TestKeysOfMembersAreFoundInEitherForm(t *testing.T) {
+	w := load(t, Options{}, "b.hcl", "dataset \"d\" {\n  file = \"d.jsonl\"\n  key  = \"id\"\n}\nruntime \"r\" {\n  for_each = toset([\"caf\u00e9\"])\n  host {}\n  probe = [\"true\"]\n}\n"+
+		"task \"t\" {\n  for_each = dataset.d\n  command  = [\"x\"]\n  runtime  = runtime.r[each.value.of]\n}\n", "d.jsonl", "{\"id\": \"a\", \"of\": \"cafe\u0301\"}\n").Workspace
+	if got := attr(t, w, "task", "t", "runtime", member(w, "d", 0)).(decl.Ref); got.Key != "caf\u00e9" {
+		t.Errorf("the key is %q", got.Key)
+	}
+}
