@@ -29,6 +29,7 @@ import (
 //	predict FILE ID BASE OVER    write a prediction whose patch turns BASE into BASE with OVER laid over it; OVER/.removed lists what goes
 //	exits CODE ARG...            pbuild with these arguments exits with that code
 //	schema NAME FILE             every JSON document in FILE is as docs/schema/NAME.schema.json says
+//	began [STEP=N...]            the last pbuild apply --json began exactly so many tasks of each step, and no others: test.base=2 md=1
 //	outcome REPORT ID AGENT OUTCOME [REASON]    one cell of a report
 
 func TestMain(m *testing.M) {
@@ -54,8 +55,9 @@ func TestScripts(t *testing.T) {
 			}
 			return nil
 		},
+		Condition: scriptCondition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"json": scriptJSON, "ran": scriptRan, "lines": scriptLines, "edit": scriptEdit, "predict": scriptPredict, "outcome": scriptOutcome,
+			"json": scriptJSON, "ran": scriptRan, "lines": scriptLines, "edit": scriptEdit, "predict": scriptPredict, "outcome": scriptOutcome, "began": scriptBegan,
 			"exits": scriptExits, "schema": scriptSchema(schemas),
 		},
 	})
@@ -252,4 +254,48 @@ func scriptOutcome(ts *testscript.TestScript, neg bool, args []string) {
 		return
 	}
 	ts.Fatalf("%s has no row of %s by %s", args[0], args[1], args[2])
+}
+
+// step is what an address ends with, without the attempt's number: "test.base" of gate.go["x"]/test.base.0. Of a task without steps it is its block.
+func step(address string) string {
+	at := strings.LastIndex(address, "]") + 1
+	if i := strings.LastIndex(address[at:], "/"); i >= 0 {
+		return strings.TrimRight(address[at+i+1:], ".0123456789")
+	}
+	name, _, _ := strings.Cut(address, "[")
+	return name
+}
+
+func scriptBegan(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("usage: began [STEP=N...]")
+	}
+	count := map[string]int{}
+	var all []string
+	summary := false
+	for d := json.NewDecoder(strings.NewReader(ts.ReadFile("stdout"))); d.More(); {
+		var e struct {
+			Type, Address string
+			Attempt       int
+		}
+		ts.Check(d.Decode(&e))
+		summary = summary || e.Type == "summary"
+		if e.Type == "start" && e.Attempt == 1 {
+			count[step(e.Address)]++
+			all = append(all, e.Address)
+		}
+	}
+	if !summary {
+		ts.Fatalf("the output is no event stream that came to its end")
+	}
+	var got []string
+	for name, n := range count {
+		got = append(got, fmt.Sprintf("%s=%d", name, n))
+	}
+	slices.Sort(got)
+	slices.Sort(args)
+	if !slices.Equal(got, args) {
+		slices.Sort(all)
+		ts.Fatalf("began %s, not %s:\n%s", strings.Join(got, " "), strings.Join(args, " "), strings.Join(all, "\n"))
+	}
 }
