@@ -55,7 +55,8 @@ func (a *app) hclOptions() hcl.Options {
 // loadOptions say how a workspace is to be looked at.
 type loadOptions struct {
 	noProbe bool // a runtime's identity is what its probe printed last
-	keep    bool // diagnostics with errors are the caller's to show: the session comes with them, without a graph
+	keep    bool // diagnostics are the caller's to show: with errors among them the session comes without a graph
+	warn    bool // warnings are shown too: whoever only looks around has been told by plan
 }
 
 // load reads the workspace and makes its graph. Diagnostics are shown; with an error among them nothing has been started.
@@ -78,7 +79,7 @@ func (a *app) load(ctx context.Context, o loadOptions) (*session, error) {
 		}
 	}
 	s.diags = s.diags.Sort()
-	if !o.keep {
+	if !o.keep && (o.warn || s.diags.HasErrors()) {
 		a.view.showDiagnostics(dir, s.diags)
 	}
 	if s.diags.HasErrors() {
