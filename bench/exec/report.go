@@ -137,4 +137,3 @@ func isolationOf(a *task.Attempt) string {
 	}
 	return l.String()
 }
-
