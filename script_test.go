@@ -62,6 +62,7 @@ func TestScripts(t *testing.T) {
 			}
 			return nil
 		},
+		Condition: scriptCondition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"json": scriptJSON, "ran": scriptRan, "lines": scriptLines, "edit": scriptEdit, "predict": scriptPredict, "outcome": scriptOutcome, "began": scriptBegan,
 			"rebuilt": scriptRebuilt, "states": scriptStates,

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -172,7 +173,7 @@ func (s *session) decide(st *store.Store, want []task.ID, replace map[task.ID]bo
 	s.prefetch(want)
 	p, err := plan.Decide(plan.Inputs{
 		Graph: s.graph, Lookup: st.Lookup, Latest: st.Latest, Started: s.unfinished(st), Files: s.files,
-		Stored: func(o task.Output) bool { return st.Has(o.Digest) },
+		Stored: s.stored(st),
 		Now:    s.app.cfg.Clock().UnixNano(), Want: want, Replace: replace, MinIsolation: s.minIsolation(),
 	})
 	var missing plan.MissingInputs
@@ -185,10 +186,28 @@ func (s *session) decide(st *store.Store, want []task.ID, replace map[task.ID]bo
 		s.app.view.showDiagnostics(s.dir, ds)
 		return nil, said(ExitUsage)
 	}
+	var lost plan.LostSamples
+	if errors.As(err, &lost) {
+		return nil, exitWith(ExitFailed, fmt.Errorf("%s: %w. Bring .pbuild/blobs and .pbuild/trees.git back from a copy; "+
+			"or change the agent's version, which makes it another sample", s.address(lost[0].Task), lost))
+	}
 	if err != nil {
 		return nil, exitWith(ExitWorld, err)
 	}
 	return p, nil
+}
+
+// stored tells whether an output's content can be had. Of a tree it asks only whether the repository is there: what was taken out of that by hand is
+// for `cache verify`.
+func (s *session) stored(st *store.Store) func(task.Output) bool {
+	_, err := os.Stat(filepath.Join(s.stateDir(), treesDir, "HEAD"))
+	trees := err == nil
+	return func(o task.Output) bool {
+		if _, isTree := o.Digest.Git(); isTree {
+			return trees
+		}
+		return st.Has(o.Digest)
+	}
 }
 
 // prefetch looks at the files of what want needs, many at once.

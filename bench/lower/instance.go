@@ -3,6 +3,7 @@ package lower
 import (
 	"pbuild/bench/decl"
 	"pbuild/bench/kind"
+	"pbuild/bench/verdict"
 	"pbuild/engine/task"
 )
 
@@ -180,12 +181,9 @@ func (l *lowerer) testOf(in *instance, on task.ID, output string, build task.ID,
 	})
 }
 
-// parserVersion is raised by hand when a parser may read an equal log differently.
-const parserVersion = 1
-
-// scoreOf adds the score of a test. verdict is the gate's, where that derived the ids; else None.
-func (l *lowerer) scoreOf(in *instance, test, verdict task.ID) task.ID {
-	s := &kind.ScoreSpec{Format: in.format, FailToPass: in.failToPass, PassToPass: in.passToPass, Parser: parserVersion}
+// scoreOf adds the score of a test. gate is its verdict, where that derived the ids; else None.
+func (l *lowerer) scoreOf(in *instance, test, gate task.ID) task.ID {
+	s := &kind.ScoreSpec{Format: in.format, FailToPass: in.failToPass, PassToPass: in.passToPass, Parser: verdict.ParserVersion}
 	deps := []task.Dep{{On: test, Role: "result", Output: kind.Result}}
 	if in.format == "gotest" || in.format == "junit" {
 		s.Command = in.test.command.Argv
@@ -194,10 +192,10 @@ func (l *lowerer) scoreOf(in *instance, test, verdict task.ID) task.ID {
 		deps = append(deps, task.Dep{On: in.patches, Role: "base_test", Output: kind.BaseTestTree})
 	}
 	if in.derive {
-		if verdict == task.None {
+		if gate == task.None {
 			s.Derive = true
 		} else {
-			deps = append(deps, task.Dep{On: verdict, Role: "expected", Output: kind.Evidence})
+			deps = append(deps, task.Dep{On: gate, Role: "expected", Output: kind.Evidence})
 		}
 	}
 	return l.add(task.Task{Spec: s, Deps: deps})

@@ -9,13 +9,11 @@ import (
 
 	"pbuild/bench/decl"
 	"pbuild/bench/kind"
+	"pbuild/bench/report"
 	"pbuild/engine/task"
 )
 
 var extensions = map[string]string{"md": "md", "csv": "csv", "json": "json", "latex": "tex", "html": "html"}
-
-// rendererVersion is raised by hand when an equal table may be rendered differently.
-const rendererVersion = 1
 
 // reportFiles are the files that a report writes, by format.
 func (l *lowerer) reportFiles(b *decl.Block) (formats, files []string) {
@@ -46,7 +44,7 @@ func (l *lowerer) report(b *decl.Block, out *lowered) {
 	spec.Columns, _ = get[[]string](l, b, "columns", nil)
 	spec.By, _ = get[[]string](l, b, "by", nil)
 	spec.Filter, _ = get[string](l, b, "filter", nil)
-	spec.Renderer, spec.Name = rendererVersion, b.Name
+	spec.Renderer, spec.Name = report.RendererVersion, b.Name
 	slices.SortStableFunc(cells, func(x, y cell) int {
 		return cmp.Or(cmp.Compare(x.Instance, y.Instance), cmp.Compare(x.Agent, y.Agent), cmp.Compare(x.Model, y.Model),
 			cmp.Compare(x.Sample, y.Sample), cmp.Compare(x.Address, y.Address))
