@@ -13,7 +13,6 @@ import (
 
 	"pbuild/bench/decl"
 	"pbuild/bench/lower"
-	"pbuild/engine/digest"
 	"pbuild/engine/plan"
 	"pbuild/engine/run"
 	"pbuild/engine/store"
@@ -36,7 +35,6 @@ type session struct {
 	named *plan.Plan // undecided: it knows addresses
 
 	began    time.Time       // before anything was read
-	listing  digest.Digest   // of the names in dir that make a workspace
 	previous *store.Snapshot // the stat cache of the last plan; nil where there is none
 	files    *workspaceFiles
 }
@@ -68,7 +66,6 @@ func (a *app) load(ctx context.Context, o loadOptions) (*session, error) {
 		return nil, err
 	}
 	s := &session{app: a, dir: dir, began: a.cfg.Clock()}
-	s.listing = listWorkspace(dir)
 	s.ws, s.diags = hcl.Load(dir, a.hclOptions())
 	if !s.diags.HasErrors() {
 		s.host = newLowerHost(ctx, a, s.ws, o.noProbe)
@@ -95,19 +92,6 @@ func (a *app) load(ctx context.Context, o loadOptions) (*session, error) {
 	}
 	s.files = &workspaceFiles{store.NewFiles(s.dir, s.previous)}
 	return s, nil
-}
-
-// listWorkspace digests the names in dir that make a workspace; zero where dir cannot be listed, which loading reports.
-func listWorkspace(dir string) digest.Digest {
-	list, err := os.ReadDir(dir)
-	if err != nil {
-		return digest.Digest{}
-	}
-	names := make([]string, len(list))
-	for i, e := range list {
-		names[i] = e.Name()
-	}
-	return store.Listing(names, workspaceNames)
 }
 
 // workspaceFiles is the stat cache as apply wants it.
