@@ -63,11 +63,11 @@ func argumentsDigest(vars, varFiles, environ []string) digest.Digest {
 func (s *session) reads() []store.Read {
 	var out []store.Read
 	for _, r := range slices.Concat(s.ws.Read, s.host.reads()) {
-		one := store.Read{Path: r.Path, Match: r.Match, Digest: r.Digest}
+		one := store.Read{Path: r.Path, Digest: r.Digest, Match: r.Match}
 		switch {
 		case r.Absent:
 			one.Kind, one.Digest = store.ReadAbsent, digest.Digest{}
-		case r.Dir:
+		case r.Dir: // its digest is that of store.Listing
 			one.Kind = store.ReadDir
 		}
 		out = append(out, one)
