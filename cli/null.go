@@ -36,7 +36,7 @@ func Null(cfg Config) (code Exit, ok bool) {
 		return 0, false
 	}
 	if q.apply {
-		if _, held := store.LockedBy(state); held {
+		if _, held := store.LockedBy(state); held || r.Fails {
 			return 0, false
 		}
 	}
