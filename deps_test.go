@@ -44,7 +44,9 @@ var mayImport = map[string][]string{
 	"engine/run/host": {"engine/digest", "engine/run", "engine/task", "engine/tree"},
 
 	"engine/store/storetest": {"engine/digest", "engine/store", "engine/task"},
-	"engine/run/runtest":     {"engine/digest", "engine/run", "engine/task", "engine/tree"},
+	"benchmarks":             {}, // a program beside the house: it measures the built binary
+
+	"engine/run/runtest": {"engine/digest", "engine/run", "engine/task", "engine/tree"},
 }
 
 // pure packages compute. They reach no process, no network and no clock: of time only durations.
@@ -75,8 +77,8 @@ var printers = map[string][]string{
 	"log": nil, // nothing of it at all
 }
 
-// mayPrint are the packages to which printers does not apply.
-var mayPrint = []string{"cli", "."}
+// mayPrint are the packages to which printers does not apply: the view, and programs.
+var mayPrint = []string{"cli", ".", "benchmarks"}
 
 const module = "pbuild"
 

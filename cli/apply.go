@@ -86,7 +86,7 @@ func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err erro
 		}
 		args, f.replace = saved.Selectors, saved.Replace
 	}
-	s, err := a.load(ctx, loadOptions{noProbe: f.noProbe})
+	s, err := a.load(ctx, loadOptions{noProbe: f.noProbe, warn: true})
 	defer s.close()
 	if err != nil {
 		return err

@@ -174,14 +174,6 @@ func (l *listings) ReadDir(name string) ([]fs.DirEntry, error) {
 	return list, nil
 }
 
-// root says whether the workspace's own directory was listed for a pattern.
-func (l *listings) root() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_, ok := l.dirs["."]
-	return ok
-}
-
 func hiddenPath(name string) bool {
 	first, _, _ := strings.Cut(name, "/")
 	return first == stateDir || first == ".git"

@@ -63,7 +63,7 @@ type nullQuery struct {
 // parseNull reads `plan` or `apply` with -C, --var, --json, -q, --detailed-exitcode, -j and --yes. Anything else is not for Null.
 func parseNull(args, environ []string) (q nullQuery, ok bool) {
 	for _, kv := range environ {
-		if strings.HasPrefix(kv, "PBUILD_") && !strings.HasPrefix(kv, "PBUILD_VAR_") && !strings.HasPrefix(kv, "PBUILD_JOBS=") {
+		if strings.HasPrefix(kv, "PBUILD_") && !harmless(kv) {
 			return q, false
 		}
 	}
@@ -111,6 +111,16 @@ func parseNull(args, environ []string) (q nullQuery, ok bool) {
 	}
 	q.apply = command == "apply"
 	return q, command != ""
+}
+
+// harmless says of a PBUILD_ variable that it says nothing to a command that runs nothing, or is among what the snapshot is compared with.
+func harmless(kv string) bool {
+	for _, name := range []string{"PBUILD_VAR_", "PBUILD_JOBS=", "PBUILD_SCRATCH="} {
+		if strings.HasPrefix(kv, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // print says what the whole path would say.

@@ -59,21 +59,16 @@ func argumentsDigest(vars, varFiles, environ []string) digest.Digest {
 	return e.Sum()
 }
 
-// workspaceNames are the names that make a file part of the workspace's declarations.
-var workspaceNames = []string{"*.hcl", "*.hcl.json"}
-
 // reads is everything that was read to get to the graph.
 func (s *session) reads() []store.Read {
 	var out []store.Read
 	for _, r := range slices.Concat(s.ws.Read, s.host.reads()) {
-		one := store.Read{Path: r.Path, Digest: r.Digest}
+		one := store.Read{Path: r.Path, Match: r.Match, Digest: r.Digest}
 		switch {
 		case r.Absent:
 			one.Kind, one.Digest = store.ReadAbsent, digest.Digest{}
-		case r.Dir && r.Path == s.dir && !s.host.listed.root(): // only the names of its files matter
-			one.Kind, one.Match, one.Digest = store.ReadDir, workspaceNames, s.listing
-		case r.Dir: // its listing is digested by the store, by its own rule
-			one.Kind, one.Digest = store.ReadDir, digest.Digest{}
+		case r.Dir:
+			one.Kind = store.ReadDir
 		}
 		out = append(out, one)
 	}

@@ -93,8 +93,8 @@ type Start struct {
 	Reset  []string
 	Exempt []string
 
-	// Files are laid over the workspace last (a problem statement). Paths are relative to the workspace, or to HOME if they begin with "~/". Where a value
-	// of Command.Env is such a path, the command finds the file's absolute path in it.
+	// Files are laid over the workspace last (a problem statement). Paths are relative to the workspace, or to HOME if they begin with "~/".
+	// A variable of Env whose value is one of these names has the file's absolute path in its stead: only the runner knows that.
 	Files map[string][]byte
 }
 

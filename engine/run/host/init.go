@@ -54,6 +54,7 @@ func (i *initProcess) run() error {
 	if err := i.in.Decode(&i.spec); err != nil {
 		return fmt.Errorf("read the spec: %w", err)
 	}
+	syscall.Umask(0o022) // what a command makes must not depend on who runs it
 	s := &i.spec
 	i.workspace, i.home = s.Workspace, s.Home
 	cleanUp, err := enter(s)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -112,6 +113,7 @@ func killTree(int) {
 		for _, pid := range found {
 			unix.Kill(pid, unix.SIGKILL)
 		}
+		time.Sleep(time.Millisecond) // a killed process needs a moment to be dead
 	}
 }
 

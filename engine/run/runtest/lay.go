@@ -1,6 +1,7 @@
 package runtest
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -45,6 +46,12 @@ func lay(h *harness) {
 		if _, err := h.try(c); err == nil {
 			h.Error("a file was laid outside")
 		}
+	})
+	h.sub("a variable that names a laid file holds its path", func(h *harness) {
+		c := sh(`cat "$HOMEFILE" "$FILE"; echo "$OTHER"`)
+		c.Start.Files = map[string][]byte{"f": []byte("2"), "~/d/g": []byte("1")}
+		maps.Copy(c.Env, map[string]string{"FILE": "f", "HOMEFILE": "~/d/g", "OTHER": "~/f"})
+		h.want(h.ok(c), "12~/f\n")
 	})
 	h.sub("a fresh checkout takes only HOME from the state", func(h *harness) {
 		tree := h.trees.Add(map[string]string{"a": "tree"})
