@@ -68,11 +68,19 @@ func (e *Encoder) List(name string, v []string) { e.strings(tagList, name, v) }
 
 // Set writes strings whose order and repetition do not matter.
 func (e *Encoder) Set(name string, v []string) {
+	if len(v) < 2 {
+		e.strings(tagList, name, v)
+		return
+	}
 	e.strings(tagList, name, slices.Compact(slices.Sorted(slices.Values(v))))
 }
 
 // Map writes key and value pairs, sorted by key.
 func (e *Encoder) Map(name string, m map[string]string) {
+	if len(m) == 0 {
+		e.strings(tagMap, name, nil)
+		return
+	}
 	flat := make([]string, 0, 2*len(m))
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		flat = append(flat, k, m[k])
@@ -92,12 +100,17 @@ func (e *Encoder) strings(tag byte, name string, v []string) {
 	}
 }
 
-// Group writes the fields that f writes as one field.
+// Group writes the fields that f writes as one field. f only writes.
 func (e *Encoder) Group(name string, f func(*Encoder)) {
-	var in Encoder
-	f(&in)
-	e.head(tagGroup, name, len(in.buf))
-	e.buf = append(e.buf, in.buf...)
+	e.head(tagGroup, name, 0)
+	at := len(e.buf) // what f writes follows a length of one byte, and is moved if that takes more
+	f(e)
+	size := len(e.buf) - at
+	for range uvarintLen(uint64(size)) - 1 {
+		e.buf = append(e.buf, 0)
+	}
+	copy(e.buf[len(e.buf)-size:], e.buf[at:at+size])
+	binary.PutUvarint(e.buf[at-1:], uint64(size))
 }
 
 func (e *Encoder) Reset() { e.buf = e.buf[:0] }
