@@ -3,6 +3,7 @@ package digest
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -33,6 +34,57 @@ func TestGroupIsFramed(t *testing.T) {
 			t.Fatalf("%d bytes: read back as %v, %v", size, parts, err)
 		}
 	}
+}
+
+// Two encodings differ in what Explain tells of one and not, at the same place, of the other.
+func TestDiffer(t *testing.T) {
+	encode := func(command string, files ...string) []byte {
+		var e Encoder
+		e.String("kind", "task")
+		e.Group("spec", func(e *Encoder) {
+			e.List("command", []string{command})
+			e.Int("timeout", 5)
+		})
+		e.Group("files", func(e *Encoder) {
+			for _, f := range files {
+				e.String(f, "content of "+f)
+			}
+		})
+		return e.Encoding()
+	}
+	names := func(list []Component) (out []string) {
+		for _, c := range list {
+			out = append(out, c.Name+" "+c.Shown)
+		}
+		return out
+	}
+	a := encode("cp", "x", "y")
+	for _, c := range []struct {
+		b        []byte
+		ofA, ofB []string
+	}{
+		{encode("cp", "x", "y"), nil, nil},
+		{encode("mv", "x", "y"), []string{`spec.command ["cp"]`}, []string{`spec.command ["mv"]`}},
+		{encode("cp", "x"), []string{`files.y "content of y"`}, nil},
+		{encode("cp", "x", "y", "z"), nil, []string{`files.z "content of z"`}},
+		{encode("cp", "y"), []string{`files.x "content of x"`, `files.y "content of y"`}, []string{`files.y "content of y"`}},
+	} {
+		ofA, ofB, err := Differ(a, c.b)
+		if err != nil || !slices.Equal(names(ofA), c.ofA) || !slices.Equal(names(ofB), c.ofB) {
+			t.Errorf("they differ in %q and %q, %v; want %q and %q", names(ofA), names(ofB), err, c.ofA, c.ofB)
+		}
+	}
+	for cut := range len(a) {
+		if _, _, err := Differ(a, a[:cut]); err == nil && !whole(a[:cut]) {
+			t.Errorf("cut at %d: no error", cut)
+		}
+	}
+}
+
+// whole says whether an encoding reads back.
+func whole(b []byte) bool {
+	_, err := Explain(b)
+	return err == nil
 }
 
 // A list of which the order does not matter is encoded alike whatever its order, and a short one as if it had been sorted.
