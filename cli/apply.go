@@ -105,6 +105,7 @@ func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err erro
 		st.Close() // nothing was written
 		return err
 	}
+	collectAsUsual()
 	ap := &applying{session: s, flags: f, store: st, plan: p, run: a.runID()}
 	code, err := ap.do(ctx)
 	whole := len(args) == 0 && len(f.replace) == 0
