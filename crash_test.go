@@ -29,7 +29,8 @@ const patience = time.Minute
 // A workspace is a directory that pbuild is run in, as a process of its own.
 type workspace struct {
 	*testing.T
-	dir string
+	dir       string
+	isolation string // no higher than this; "" for the highest that there is
 }
 
 func newWorkspace(t *testing.T, files map[string]string) workspace {
@@ -41,7 +42,7 @@ func newWorkspace(t *testing.T, files map[string]string) workspace {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		t.Fatal(err)
 	}
-	w := workspace{t, t.TempDir()}
+	w := workspace{T: t, dir: t.TempDir()}
 	for name, text := range files {
 		w.write(name, text)
 	}
@@ -74,8 +75,11 @@ func (w workspace) command(args ...string) *exec.Cmd {
 	if err != nil {
 		w.Fatal(err)
 	}
-	return &exec.Cmd{Path: self, Args: append([]string{"pbuild"}, args...), Dir: w.dir,
-		Env: append(os.Environ(), "NO_COLOR=1", "PBUILD_SCRATCH="+filepath.Join(w.dir, "..", "scratch"))}
+	env := append(os.Environ(), "NO_COLOR=1", "PBUILD_SCRATCH="+filepath.Join(w.dir, "..", "scratch"))
+	if w.isolation != "" {
+		env = append(env, "PBUILD_ISOLATION="+w.isolation)
+	}
+	return &exec.Cmd{Path: self, Args: append([]string{"pbuild"}, args...), Dir: w.dir, Env: env}
 }
 
 // pbuild runs it to its end, which must come with the given exit code, and returns stdout and stderr.
@@ -363,17 +367,25 @@ func TestKilledApplies(t *testing.T) {
 		seed, _ = strconv.ParseUint(s, 10, 64)
 	}
 	t.Logf("CRASH_SEED=%d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
-	w := newWorkspace(t, crashWorkspace())
+	for isolation, kills := range map[string]int{"sealed": 50, "process": 10, "none": 10} {
+		t.Run(isolation, func(t *testing.T) {
+			w := newWorkspace(t, crashWorkspace())
+			w.isolation = isolation
+			w.survives(kills, rand.New(rand.NewPCG(seed, 0)))
+		})
+	}
+}
+
+func (w workspace) survives(kills int, random *rand.Rand) {
 	w.pbuild(0, "apply", "-q")
 	w.alone()
 	want := w.made()
 	if len(want) != 203 {
-		t.Fatalf("a clean apply makes %d files", len(want))
+		w.Fatalf("a clean apply makes %d files", len(want))
 	}
 	w.forget()
 	ended := map[string]bool{}
-	for kills := 0; kills < 50; {
+	for kills > 0 {
 		a := w.apply()
 		timer := time.AfterFunc(time.Duration(random.Int64N(int64(400*time.Millisecond))), func() { a.cmd.Process.Kill() })
 		code, events := a.end()
@@ -385,21 +397,21 @@ func TestKilledApplies(t *testing.T) {
 		}
 		if code >= 0 {
 			if code != 0 {
-				t.Fatalf("after %d kills an apply exits with %d", kills, code)
+				w.Fatalf("%d kills before the end an apply exits with %d", kills, code)
 			}
 			w.same(want)
 			w.forget()
 			clear(ended)
 			continue
 		}
-		kills++
+		kills--
 		w.alone()
 		w.recovered(ended)
 	}
 	w.pbuild(0, "apply", "-q")
 	w.same(want)
 	if out, _ := w.pbuild(0, "plan", "--json"); !strings.Contains(out, `"run":0,`) && !strings.Contains(out, `"run": 0,`) {
-		t.Errorf("after an apply there is something to run: %s", out)
+		w.Errorf("after an apply there is something to run: %s", out)
 	}
 	w.alone()
 }

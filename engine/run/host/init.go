@@ -151,6 +151,7 @@ func (i *initProcess) command() (*end, time.Time, error) {
 		return nil, started, err
 	}
 	if err := i.out.Encode(reply{Started: true}); err != nil {
+		killTree(pid) // the runner is gone, and nothing else would end it
 		return nil, started, err
 	}
 	go i.obey(pid)
