@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,6 +23,7 @@ func (s *segments) openWriter() (err error) {
 	return err
 }
 
+// cutTail leaves of the last segment what is sound. An index that covers more than that goes too: it would be believed once the segment had grown again.
 func (s *segments) cutTail() error {
 	if len(s.files) == 0 {
 		return nil
@@ -29,6 +31,11 @@ func (s *segments) cutTail() error {
 	g := s.files[len(s.files)-1]
 	if g.sealed {
 		return nil
+	}
+	if g.indexed == 0 {
+		if err := s.disk.remove(s.indexPath(g)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	info, err := g.f.Stat()
 	if err != nil || info.Size() == g.size {
