@@ -191,7 +191,7 @@ func (s *segments) scanBytes(g *segment, b []byte) {
 		}
 		s.places = append(s.places, place{key: key, tag: tag, file: g.at, off: at})
 	}, func(from, to int) {
-		s.ledger.add(Damage{File: g.path, Offset: base + int64(from), Bytes: int64(to - from), Records: 1, Reason: "the bytes are damaged"})
+		s.ledger.add(Damage{File: g.path, Offset: base + int64(from), Bytes: int64(to - from), Records: 1, Reason: errDamaged.Error()})
 	})
 	g.size = base + int64(end)
 }

@@ -58,7 +58,7 @@ func (s *Store) verifyPacks(found *[]Damage) {
 		content, err := decodeBlob(&s.blobs.codec, payload)
 		key, _, _ := describeBlob(payload)
 		if err == nil && digest.Of(content) != key {
-			err = errors.New("its content has another digest")
+			err = errContent
 		}
 		return "blob " + digest.Digest(key).String(), err
 	})
