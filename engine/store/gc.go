@@ -242,9 +242,6 @@ func (s *segments) rewrite(dry bool, part *Part, keep func(i int, p *place) bool
 	}
 	for _, g := range s.files {
 		s.writeIndex(g)
-		if g.f != nil {
-			g.f.Close()
-		}
 	}
 	s.reload(os.O_RDWR)
 	return nil

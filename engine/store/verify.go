@@ -70,11 +70,6 @@ func (s *Store) verifyPacks(found *[]Damage) {
 	}
 	s.packs.mu.Lock()
 	defer s.packs.mu.Unlock()
-	for _, g := range s.packs.files {
-		if g.f != nil {
-			g.f.Close()
-		}
-	}
 	s.packs.reload(os.O_RDWR)
 }
 
