@@ -56,7 +56,7 @@ func (r *Repo) fetchGit(ctx context.Context, g Git) (digest.Digest, error) {
 	if !r.whole(ctx, at.id) {
 		return none, fmt.Errorf("the server did not send the whole tree")
 	}
-	r.made.add(at.id)
+	r.made.put(at.id, true)
 	return at.id, nil
 }
 

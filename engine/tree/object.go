@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"sync"
 
 	"pbuild/engine/digest"
 )
@@ -189,36 +188,6 @@ func (r *Repo) absent(ctx context.Context, ids []digest.Digest) ([]digest.Digest
 		return nil
 	})
 	return out, err
-}
-
-// dirCache keeps parsed tree objects, which never change. It is emptied when it is full: candidates of one base come close together.
-type dirCache struct {
-	sync.Mutex
-	m map[digest.Digest][]item
-}
-
-const dirCacheSize = 8192
-
-func (c *dirCache) get(id digest.Digest) ([]item, bool) {
-	c.Lock()
-	defer c.Unlock()
-	items, ok := c.m[id]
-	return items, ok
-}
-
-func (c *dirCache) put(id digest.Digest, items []item) {
-	c.Lock()
-	defer c.Unlock()
-	if c.m == nil || len(c.m) >= dirCacheSize {
-		c.m = make(map[digest.Digest][]item)
-	}
-	c.m[id] = items
-}
-
-func (c *dirCache) clear() {
-	c.Lock()
-	defer c.Unlock()
-	c.m = nil
 }
 
 // items returns the content of each of the given trees, in order. The results are shared: they must not be changed.
