@@ -232,6 +232,28 @@ func (r *Repo) readTrees(ctx context.Context, ids []digest.Digest, f func(i int,
 	})
 }
 
+// eachDir reads every directory of a tree from the disk, equal ones once.
+func (r *Repo) eachDir(ctx context.Context, tree digest.Digest, f func(items []item, odd bool)) error {
+	seen := map[digest.Digest]bool{}
+	for level := []digest.Digest{tree}; len(level) > 0; {
+		var next []digest.Digest
+		err := r.readTrees(ctx, level, func(_ int, items []item, odd bool) {
+			for _, it := range items {
+				if it.mode == modeDir && !seen[it.id] {
+					seen[it.id] = true
+					next = append(next, it.id)
+				}
+			}
+			f(items, odd)
+		})
+		if err != nil {
+			return err
+		}
+		level = next
+	}
+	return nil
+}
+
 // emptyTree is the id of the tree with nothing in it.
 var emptyTree = objectID("tree", nil)
 

@@ -36,25 +36,16 @@ func (r *Repo) isWhole(ctx context.Context, tree digest.Digest) bool {
 func (r *Repo) whole(ctx context.Context, tree digest.Digest) bool {
 	seen := map[digest.Digest]bool{}
 	var files []digest.Digest
-	for level := []digest.Digest{tree}; len(level) > 0; {
-		var next []digest.Digest
-		err := r.readTrees(ctx, level, func(_ int, items []item, _ bool) {
-			for _, it := range items {
-				if seen[it.id] {
-					continue
-				}
+	err := r.eachDir(ctx, tree, func(items []item, _ bool) {
+		for _, it := range items {
+			if it.mode != modeDir && !seen[it.id] {
 				seen[it.id] = true
-				if it.mode == modeDir {
-					next = append(next, it.id)
-				} else {
-					files = append(files, it.id)
-				}
+				files = append(files, it.id)
 			}
-		})
-		if err != nil {
-			return false
 		}
-		level = next
+	})
+	if err != nil {
+		return false
 	}
 	absent, err := r.absent(ctx, files)
 	return err == nil && len(absent) == 0
