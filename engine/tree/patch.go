@@ -135,11 +135,7 @@ func (r *Repo) checkChange(ctx context.Context, base, tree digest.Digest) error 
 			links = append(links, e)
 		}
 	}
-	blobs := make([]digest.Digest, len(links))
-	for i, e := range links {
-		blobs[i] = e.Blob
-	}
-	targets, err := r.readAll(ctx, blobs)
+	targets, err := r.readAll(ctx, blobs(links))
 	if err != nil {
 		return err
 	}
