@@ -6,7 +6,6 @@ import (
 	"compress/zlib"
 	"context"
 	"crypto/sha1"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
@@ -259,11 +258,9 @@ var emptyTree = objectID("tree", nil)
 
 // parseID reads an id that git printed.
 func parseID(out []byte) (digest.Digest, error) {
-	var d digest.Digest
-	text := bytes.TrimSpace(out)
-	if len(text) != 2*sha1.Size {
-		return d, fmt.Errorf("git printed %q for an object id", out)
+	d, err := digest.OfGit(string(bytes.TrimSpace(out)))
+	if err != nil {
+		return d, fmt.Errorf("git printed: %w", err)
 	}
-	_, err := hex.Decode(d[len(d)-sha1.Size:], text)
-	return d, err
+	return d, nil
 }
