@@ -174,9 +174,6 @@ func (s *State) Resolving(id task.ID) bool { return s.stage[id] == resolving }
 // Ends are parallel to the graph's tasks; those of tasks that have not ended mean nothing yet.
 func (s *State) Ends() []task.End { return s.ends }
 
-// Running is how many tasks run, uncommitted ones not counted.
-func (s *State) Running() int { return s.slots + s.pure }
-
 // Starved says whether a slot is free for which there is no task: then what is uncommitted should wait for no more to join it.
 func (s *State) Starved() bool { return s.slots < s.cfg.Slots && !s.alone }
 
