@@ -7,6 +7,7 @@ package sched
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"pbuild/engine/task"
@@ -193,11 +194,7 @@ func (s *State) end(id task.ID) *task.End {
 // move is the one place where a phase changes.
 func (s *State) move(id task.ID, to Phase, st stage) {
 	from := s.phase[id]
-	legal := false
-	for _, p := range next[from] {
-		legal = legal || p == to
-	}
-	if !legal {
+	if !slices.Contains(next[from], to) {
 		panic(fmt.Sprintf("pbuild bug: task %d goes from %s to %s", id, from, to))
 	}
 	s.phase[id], s.stage[id] = to, st
