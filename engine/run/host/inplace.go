@@ -15,11 +15,12 @@ import (
 )
 
 // Run runs a command in dir as it is: no sandbox, no state. It dies as a process group; what leaves the group lives on, but does not hold the
-// return up. If this process is killed, all of the command dies. Of c it takes Argv, Secrets, Log, and the limits of time and output. env holds everything, HOME too; CPU, memory and processes are not limited. It is for `task` blocks, of which there may be ten thousand that each take a
+// return up. If this process is killed, all of the command dies. Of c it takes Argv, Secrets, Log, and the limits of time and output; CPU, memory and
+// processes are not limited. env holds everything, HOME too. It is for `task` blocks, of which there may be ten thousand that each take a
 // millisecond: one goroutine, no timer that is not asked for, and little beside fork and exec.
 func (s *InPlace) Run(ctx context.Context, c *run.Command, dir string, env []string) (*run.Result, error) {
 	if len(c.Argv) == 0 {
-		return nil, fmt.Errorf("host: no command")
+		return nil, errNoCommand
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
@@ -31,7 +32,7 @@ func (s *InPlace) Run(ctx context.Context, c *run.Command, dir string, env []str
 	p := inPlace{spawner: s}
 	started := time.Now()
 	if err := p.start(program, c.Argv, dir, env); err != nil {
-		return nil, fmt.Errorf("start %s: %w", c.Argv[0], err)
+		return nil, fmt.Errorf("host: start %s: %w", c.Argv[0], err)
 	}
 	defer p.close()
 	l := newLogger(c.Limits.Output, c.Secrets, c.Log)
@@ -45,7 +46,7 @@ func (s *InPlace) Run(ctx context.Context, c *run.Command, dir string, env []str
 	if err := p.pump(l, c.Limits.Idle); err != nil {
 		p.kill()
 		p.wait()
-		return nil, fmt.Errorf("read the output of %s: %w", c.Argv[0], err)
+		return nil, fmt.Errorf("host: read the output of %s: %w", c.Argv[0], err)
 	}
 	p.wait()
 	switch {
@@ -54,14 +55,11 @@ func (s *InPlace) Run(ctx context.Context, c *run.Command, dir string, env []str
 	case p.lost:
 		return nil, errSpawner
 	case p.end.Errno != 0:
-		return nil, fmt.Errorf("start %s: %w", c.Argv[0], syscall.Errno(p.end.Errno))
+		return nil, fmt.Errorf("host: start %s: %w", c.Argv[0], syscall.Errno(p.end.Errno))
 	}
-	status := syscall.WaitStatus(p.end.Status)
 	res := &run.Result{
-		Exit: status.ExitStatus(), Elapsed: time.Since(started), CPU: time.Duration(p.end.CPU), MaxRSS: p.end.MaxRSS, Limits: limitsText(describeTimes(&c.Limits), nil),
-	}
-	if status.Signaled() {
-		res.Exit = 128 + int(status.Signal())
+		Exit: exitStatus(syscall.WaitStatus(p.end.Status)), Elapsed: time.Since(started), CPU: time.Duration(p.end.CPU), MaxRSS: p.end.MaxRSS,
+		Limits: limitsText(describeTimes(&c.Limits), nil),
 	}
 	if which := p.timedOut.Load(); which != nil {
 		res.TimedOut = *which
