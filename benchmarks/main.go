@@ -21,7 +21,7 @@ func main() {
 	o := options{log: os.Stderr}
 	sizes := flag.String("sizes", "1000,10000,100000", "how many tasks, one workspace for each")
 	flag.IntVar(&o.rounds, "rounds", 5, "how often each case is measured")
-	flag.IntVar(&o.firstMax, "first-max", 10_000, "the largest workspace whose first apply is measured in three rounds and against make; of larger ones it is measured once")
+	flag.IntVar(&o.firstMax, "first-max", 10_000, "the largest workspace that peers build too; in a larger one pbuild builds once, what it made is given to ninja, and make is left out")
 	flag.IntVar(&o.jobs, "j", runtime.NumCPU(), "how many tasks run at once, in pbuild and its peers alike")
 	flag.StringVar(&o.pbuild, "pbuild", "", "the binary to measure; default: this source, built anew")
 	keep := flag.String("dir", "", "where the workspaces are written and kept; default: a directory that is removed")
@@ -101,7 +101,7 @@ type peer struct {
 
 var peers = []peer{
 	{name: "ninja", args: func(dir string, jobs int) []string { return []string{"-C", dir, "-j", strconv.Itoa(jobs), "--quiet"} }},
-	{name: "make", args: func(dir string, jobs int) []string { return []string{"-C", dir, "-j" + strconv.Itoa(jobs), "-s"} }},
+	{name: "make", args: func(dir string, jobs int) []string { return []string{"-C", dir, "-j" + strconv.Itoa(jobs), "-rRs"} }},
 }
 
 func (o *options) findPeers() {

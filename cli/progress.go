@@ -13,8 +13,8 @@ import (
 	"pbuild/engine/task"
 )
 
-// progress shows an apply to people: on a terminal a few lines that are drawn again, elsewhere a line for each task that ran and
-// a heartbeat after a silence. Failures are shown when they happen, with the end of their log.
+// progress shows an apply to people: on a terminal a few lines that are drawn again, elsewhere a line for each task that ran, of many tasks only
+// for those that took long, with the counts every few seconds and a heartbeat after a silence. Failures are shown when they happen, with the end of their log.
 //
 // Its methods may be called from two goroutines: the one that events come from and the one that ticks.
 type progress struct {
@@ -31,6 +31,7 @@ type progress struct {
 	failed  int
 	start   time.Time
 	spoke   time.Time // when the last line was written
+	counted int       // ended, when the counts were last written
 	running map[task.ID]time.Time
 	drawn   int // lines of the frame on the terminal
 	eta     estimate
@@ -39,6 +40,13 @@ type progress struct {
 
 // heartbeat is how long a plain view stays silent.
 const heartbeat = 30 * time.Second
+
+// Of more than few tasks, those that take less than slow are only counted in a plain view, at most once in each pause.
+const (
+	few   = 100
+	slow  = time.Second
+	pause = 5 * time.Second
+)
 
 func newProgress(v *view, p *plan.Plan, slots, tail int, expect func(task.ID) time.Duration, now time.Time) *progress {
 	g := &progress{w: v.err, v: v, plan: p, expect: expect, slots: max(1, slots), tail: tail, start: now, spoke: now,
@@ -91,10 +99,15 @@ func (g *progress) end(e apply.Event) {
 			g.say(e.Time, "%s %s: %s", g.v.paintErr(yellow, "skipped"), g.plan.Address(e.Task), e.Detail)
 		}
 	case "done":
-		if ran && !g.v.live && !g.v.quiet && (g.v.verbose || !g.plan.Graph.Tasks[e.Task].Spec.Kind().Pure) {
+		if ran && !g.v.live && !g.v.quiet && (g.v.verbose || g.told(e)) {
 			g.say(e.Time, "[%d/%d] %s %s%s", g.ended, g.total, seconds(elapsed(e.Record)), g.plan.Address(e.Task), verdictWord(e.Record))
 		}
 	}
+}
+
+// told says whether a task that ran has a line of its own in a plain view.
+func (g *progress) told(e apply.Event) bool {
+	return !g.plan.Graph.Tasks[e.Task].Spec.Kind().Pure && (g.total <= few || elapsed(e.Record) >= slow)
 }
 
 func elapsed(r *task.Record) time.Duration {
@@ -173,6 +186,9 @@ func (g *progress) tick(now time.Time) {
 	if g.v.live && !g.v.quiet {
 		g.erase()
 		g.frame(now)
+	} else if !g.v.quiet && g.total > few && g.ended > g.counted && now.Sub(g.spoke) >= pause {
+		g.counted = g.ended
+		g.say(now, "%s", g.line(now))
 	} else if !g.v.quiet && now.Sub(g.spoke) >= heartbeat {
 		g.say(now, "%s", g.line(now))
 		if id, since := g.oldest(); id != task.None {

@@ -192,3 +192,51 @@ func TestStream(t *testing.T) {
 		t.Error("a writer failed and nobody was told")
 	}
 }
+
+// Of many tasks only those that fail or take long have a line of their own without a terminal; the rest is counted, every few seconds.
+func TestProgressPlainOfMany(t *testing.T) {
+	var b bytes.Buffer
+	p := testPlan()
+	g := newProgress(&view{err: &b}, p, 2, 2, func(task.ID) time.Duration { return 0 }, begin)
+	g.total = few + 1
+	var copies []task.ID
+	for i := range p.Graph.Tasks {
+		if !p.Graph.Tasks[i].Spec.Kind().Pure && p.Items[i].Decision == plan.Run {
+			copies = append(copies, task.ID(i))
+		}
+	}
+	if len(copies) < 3 {
+		t.Fatal("the graph has too few tasks")
+	}
+	end := func(id task.ID, at, took float64) {
+		g.event(apply.Event{Type: "start", Task: id, Time: after(at - took)})
+		g.event(apply.Event{Type: "end", Task: id, Phase: "done", Time: after(at), Record: &task.Record{Elapsed: time.Duration(took * float64(time.Second)), Outcome: task.Outcome{Status: task.OK}}})
+	}
+	shown := func() string {
+		g.tick(begin) // writes out, and is too early for more
+		defer b.Reset()
+		return b.String()
+	}
+	end(copies[0], 1, 0.1)
+	g.tick(after(1))
+	if s := shown(); s != "" {
+		t.Errorf("a short task has a line: %q", s)
+	}
+	end(copies[1], 3, 2)
+	if s := shown(); !strings.Contains(s, p.Address(copies[1])) {
+		t.Errorf("a long task has no line: %q", s)
+	}
+	end(copies[2], 4, 0.1)
+	g.tick(after(7.9))
+	if s := shown(); s != "" {
+		t.Errorf("the counts come too early: %q", s)
+	}
+	g.tick(after(8))
+	if s := shown(); !strings.HasPrefix(s, "[3/101] 0 running") || strings.Count(s, "\n") != 1 {
+		t.Errorf("after a pause the counts are %q", s)
+	}
+	g.tick(after(20))
+	if s := shown(); s != "" {
+		t.Errorf("the counts are told again though nothing ended: %q", s)
+	}
+}

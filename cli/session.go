@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -57,6 +58,7 @@ type loadOptions struct {
 	noProbe bool // a runtime's identity is what its probe printed last
 	keep    bool // diagnostics are the caller's to show: with errors among them the session comes without a graph
 	warn    bool // warnings are shown too: whoever only looks around has been told by plan
+	all     bool // the whole workspace will be looked at, as it is now
 }
 
 // load reads the workspace and makes its graph. Diagnostics are shown; with an error among them nothing has been started.
@@ -66,6 +68,14 @@ func (a *app) load(ctx context.Context, o loadOptions) (*session, error) {
 		return nil, err
 	}
 	s := &session{app: a, dir: dir, began: a.cfg.Clock()}
+	collectLess()
+	if s.previous, err = store.OpenSnapshot(s.stateDir()); err != nil {
+		s.previous = nil // every file is read
+	}
+	s.files = &workspaceFiles{store.NewFiles(s.dir, s.previous)}
+	if o.all {
+		defer s.lookAhead()()
+	}
 	config := hcl.Open(dir, a.hclOptions())
 	a.view.source = config.Snippet
 	s.ws, s.diags = config.Workspace, config.Diagnostics
@@ -89,11 +99,33 @@ func (a *app) load(ctx context.Context, o loadOptions) (*session, error) {
 	if s.store, err = store.Open(s.stateDir()); err != nil {
 		return nil, exitWith(ExitWorld, err)
 	}
-	if s.previous, err = store.OpenSnapshot(s.stateDir()); err != nil {
-		s.previous = nil // every file is read
-	}
-	s.files = &workspaceFiles{store.NewFiles(s.dir, s.previous)}
 	return s, nil
+}
+
+// collectLess makes the collector wait for five times what is in use, not two: a graph is made once and stays, so that what a collection would find while
+// it grows is little. GOGC says otherwise where it is set. apply, which lasts, goes back.
+func collectLess() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
+}
+
+// collectAsUsual is for what lasts.
+func collectAsUsual() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(100)
+	}
+}
+
+// lookAhead begins to look at the files that the last plan knew, while the declarations are read: mostly they are those that this one asks for. The
+// returned function waits for its end.
+func (s *session) lookAhead() (wait func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.files.PrefetchKnown()
+	}()
+	return func() { <-done }
 }
 
 // workspaceFiles is the stat cache as apply wants it.

@@ -41,18 +41,18 @@ func TestStrings(t *testing.T) {
 	}
 }
 
-// A field is one call of an Encoder.
-type field struct {
+// A written field is one call of an Encoder.
+type written struct {
 	Kind  int
 	Name  string
 	Text  string
 	Int   int64
 	List  []string
 	Map   map[string]string
-	Group []field
+	Group []written
 }
 
-func (f field) write(e *Encoder) {
+func (f written) write(e *Encoder) {
 	switch f.Kind {
 	case 0:
 		e.String(f.Name, f.Text)
@@ -77,10 +77,10 @@ func (f field) write(e *Encoder) {
 	}
 }
 
-func fields(t *rapid.T, depth int) []field {
+func fields(t *rapid.T, depth int) []written {
 	text := rapid.StringMatching(`[a-c\x00.]{0,4}`)
-	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) field {
-		f := field{Kind: rapid.IntRange(0, 6+min(depth, 1)).Draw(t, "kind"), Name: text.Draw(t, "name"), Text: text.Draw(t, "text"),
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) written {
+		f := written{Kind: rapid.IntRange(0, 6+min(depth, 1)).Draw(t, "kind"), Name: text.Draw(t, "name"), Text: text.Draw(t, "text"),
 			Int: rapid.Int64Range(-2, 2).Draw(t, "int"), List: rapid.SliceOfN(text, 0, 3).Draw(t, "list"), Map: rapid.MapOfN(text, text, 0, 2).Draw(t, "map")}
 		if f.Kind == 7 {
 			f.Group = fields(t, depth-1)
@@ -89,7 +89,7 @@ func fields(t *rapid.T, depth int) []field {
 	}), 0, 4).Draw(t, "fields")
 }
 
-func encode(fs []field) string {
+func encode(fs []written) string {
 	var e Encoder
 	for _, f := range fs {
 		f.write(&e)
@@ -98,7 +98,7 @@ func encode(fs []field) string {
 }
 
 // shown is the fields as text, in which all that was written is told apart.
-func shown(fs []field) string {
+func shown(fs []written) string {
 	var b strings.Builder
 	for _, f := range fs {
 		var one any
@@ -144,8 +144,8 @@ func TestExplain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var count func([]field) int
-		count = func(fs []field) (n int) {
+		var count func([]written) int
+		count = func(fs []written) (n int) {
 			for _, f := range fs {
 				if f.Kind == 7 {
 					n += count(f.Group)

@@ -1,7 +1,9 @@
 package digest
 
 import (
+	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -68,11 +70,19 @@ func (e *Encoder) List(name string, v []string) { e.strings(tagList, name, v) }
 
 // Set writes strings whose order and repetition do not matter.
 func (e *Encoder) Set(name string, v []string) {
+	if len(v) < 2 {
+		e.strings(tagList, name, v)
+		return
+	}
 	e.strings(tagList, name, slices.Compact(slices.Sorted(slices.Values(v))))
 }
 
 // Map writes key and value pairs, sorted by key.
 func (e *Encoder) Map(name string, m map[string]string) {
+	if len(m) == 0 {
+		e.strings(tagMap, name, nil)
+		return
+	}
 	flat := make([]string, 0, 2*len(m))
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		flat = append(flat, k, m[k])
@@ -92,12 +102,17 @@ func (e *Encoder) strings(tag byte, name string, v []string) {
 	}
 }
 
-// Group writes the fields that f writes as one field.
+// Group writes the fields that f writes as one field. f only writes.
 func (e *Encoder) Group(name string, f func(*Encoder)) {
-	var in Encoder
-	f(&in)
-	e.head(tagGroup, name, len(in.buf))
-	e.buf = append(e.buf, in.buf...)
+	e.head(tagGroup, name, 0)
+	at := len(e.buf) // what f writes follows a length of one byte, and is moved if that takes more
+	f(e)
+	size := len(e.buf) - at
+	for range uvarintLen(uint64(size)) - 1 {
+		e.buf = append(e.buf, 0)
+	}
+	copy(e.buf[len(e.buf)-size:], e.buf[at:at+size])
+	binary.PutUvarint(e.buf[at-1:], uint64(size))
 }
 
 func (e *Encoder) Reset() { e.buf = e.buf[:0] }
@@ -128,34 +143,89 @@ func Explain(encoding []byte) ([]Component, error) { return explain(nil, "", enc
 
 func explain(out []Component, prefix string, b []byte) ([]Component, error) {
 	for len(b) > 0 {
-		tag := b[0]
-		name, rest, ok := cut(b[1:])
-		if !ok {
-			return nil, fmt.Errorf("digest: encoding is cut short after %d fields", len(out))
+		f, rest, err := cutField(b)
+		if err != nil {
+			return nil, err
 		}
-		value, rest, ok := cut(rest)
-		if !ok {
-			return nil, fmt.Errorf("digest: field %q is cut short", prefix+string(name))
+		if out, err = f.explain(out, prefix); err != nil {
+			return nil, err
 		}
 		b = rest
-		if tag == tagGroup {
-			var err error
-			if out, err = explain(out, prefix+string(name)+".", value); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		shown, err := show(tag, value)
-		if err != nil {
-			return nil, fmt.Errorf("digest: field %q: %w", prefix+string(name), err)
-		}
-		c := Component{Name: prefix + string(name), Digest: Of(value), Shown: shown}
-		if tag == tagDigest {
-			copy(c.Digest[:], value)
-		}
-		out = append(out, c)
 	}
 	return out, nil
+}
+
+// A field is one field of an encoding, undecoded.
+type field struct {
+	tag         byte
+	name, value []byte
+}
+
+func cutField(b []byte) (f field, rest []byte, err error) {
+	f.tag = b[0]
+	var ok bool
+	if f.name, rest, ok = cut(b[1:]); !ok {
+		return f, nil, errors.New("digest: an encoding is cut short")
+	}
+	if f.value, rest, ok = cut(rest); !ok {
+		return f, nil, fmt.Errorf("digest: field %q is cut short", f.name)
+	}
+	return f, rest, nil
+}
+
+func (f *field) explain(out []Component, prefix string) ([]Component, error) {
+	name := prefix + string(f.name)
+	if f.tag == tagGroup {
+		return explain(out, name+".", f.value)
+	}
+	shown, err := show(f.tag, f.value)
+	if err != nil {
+		return nil, fmt.Errorf("digest: field %q: %w", name, err)
+	}
+	c := Component{Name: name, Digest: Of(f.value), Shown: shown}
+	if f.tag == tagDigest {
+		copy(c.Digest[:], f.value)
+	}
+	return append(out, c), nil
+}
+
+// Differ is Explain of two encodings without the fields that stand in both at the same place, which is most of them and costs little.
+func Differ(a, b []byte) (ofA, ofB []Component, err error) { return differ(nil, nil, "", a, b) }
+
+func differ(ofA, ofB []Component, prefix string, a, b []byte) (_, _ []Component, err error) {
+	for len(a) > 0 && len(b) > 0 {
+		f, restA, err := cutField(a)
+		if err != nil {
+			return nil, nil, err
+		}
+		g, restB, err := cutField(b)
+		if err != nil {
+			return nil, nil, err
+		}
+		alike := f.tag == g.tag && bytes.Equal(f.name, g.name)
+		switch {
+		case alike && bytes.Equal(f.value, g.value):
+		case alike && f.tag == tagGroup:
+			ofA, ofB, err = differ(ofA, ofB, prefix+string(f.name)+".", f.value, g.value)
+		case alike:
+			if ofA, err = f.explain(ofA, prefix); err == nil {
+				ofB, err = g.explain(ofB, prefix)
+			}
+		default: // one has a field more: what follows no longer stands side by side
+			restA, restB = nil, nil
+			if ofA, err = explain(ofA, prefix, a); err == nil {
+				ofB, err = explain(ofB, prefix, b)
+			}
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		a, b = restA, restB
+	}
+	if ofA, err = explain(ofA, prefix, a); err == nil {
+		ofB, err = explain(ofB, prefix, b)
+	}
+	return ofA, ofB, err
 }
 
 func show(tag byte, v []byte) (string, error) {

@@ -48,10 +48,23 @@ func Decide(in Inputs) (*Plan, error) {
 	var missing MissingInputs
 	for id := range p.Items {
 		p.Items[id].Root = task.None
-		if !p.Wanted[id] {
+	}
+	var leaves []map[task.ID]error // nil where none is decided yet
+	if len(p.Items) > 2*leafSpan {
+		leaves = d.leaves()
+	}
+	for i := range p.Items {
+		id := task.ID(i)
+		if !p.Wanted[i] {
 			continue
 		}
-		if err := d.decide(task.ID(id)); err != nil {
+		var err error
+		if leaves != nil && d.leaf(id) {
+			err = leaves[i/leafSpan][id]
+		} else {
+			err = d.decide(id)
+		}
+		if err != nil {
 			var m MissingInputs
 			if !errors.As(err, &m) {
 				return nil, err

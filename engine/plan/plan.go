@@ -61,7 +61,8 @@ type Item struct {
 	Root     task.ID      // for Unneeded: the recorded failure that skips it; None where a condition is false
 }
 
-// Inputs is everything that Decide needs besides the graph. Functions may be nil where there is nothing to tell.
+// Inputs is everything that Decide needs besides the graph. Functions may be nil where there is nothing to tell. Lookup, Files, Stored and
+// MinIsolation may be called from several goroutines at once.
 type Inputs struct {
 	Graph        *task.Graph
 	Lookup       func(task.Key) *task.Record       // the newest record under a key, or nil

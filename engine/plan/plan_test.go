@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -55,6 +56,60 @@ func newBed(t *testing.T) *bed {
 		Files:  b,
 	}
 	return b
+}
+
+// Many tasks are decided in several goroutines, and no otherwise than each alone; mistakes come in the order of tasks.
+func TestManyLeaves(t *testing.T) {
+	b := newBed(t)
+	var lookups sync.Mutex
+	b.in.Lookup = func(k task.Key) *task.Record {
+		lookups.Lock()
+		defer lookups.Unlock()
+		return b.byKey[k]
+	}
+	const n = 3*leafSpan + 7
+	for i := range n {
+		name := fmt.Sprint(i)
+		b.write("in/"+name, name)
+		b.addTask(name, task.Task{Spec: &spec{kind: filesKind, name: name}, Inputs: []string{"in/" + name}})
+		if i%10 == 0 {
+			b.add(&spec{kind: testKind, name: "after" + name}, task.Dep{On: task.ID(len(b.g.Tasks) - 1), Role: "in"})
+		}
+	}
+	p := b.decide()
+	for id := range b.g.Tasks {
+		if len(b.g.Tasks[id].Deps) == 0 && id%3 != 0 {
+			b.record(p, task.ID(id), ok("x"))
+		}
+	}
+	p = b.decide()
+	for id := range b.g.Tasks {
+		leaf := len(b.g.Tasks[id].Deps) == 0
+		want := Run
+		if leaf && id%3 != 0 {
+			want = Reuse
+		}
+		if it := &p.Items[id]; it.Decision != want || it.Known != (leaf || p.Items[id-1].Decision == Reuse) || it.Root != task.None {
+			t.Fatalf("task %d is decided %+v, want %v", id, it, want)
+		}
+	}
+	var missing []string
+	for i := range n {
+		if i%600 == 5 {
+			delete(b.disk, fmt.Sprintf("in/%d", i))
+			missing = append(missing, fmt.Sprintf("in/%d", i))
+		}
+	}
+	_, err := Decide(b.in)
+	var m MissingInputs
+	if !errors.As(err, &m) || len(m) != len(missing) {
+		t.Fatalf("the error is %v, want %v", err, missing)
+	}
+	for i := range m {
+		if m[i].Path != missing[i] {
+			t.Errorf("missing input %d is %s, want %s", i, m[i].Path, missing[i])
+		}
+	}
 }
 
 func (b *bed) Input(path string) (task.FileInput, bool, error) {

@@ -90,12 +90,27 @@ func (p *Plan) Why(id task.ID) []Comparison {
 
 // components explains a task's key as far as it is known; unknown holds the roles of inputs which are not. It returns nil where a file is missing.
 func (p *Plan) components(id task.ID) (now []digest.Component, unknown map[string]bool) {
+	preimage, unknown := p.preimage(id)
+	if preimage == nil {
+		return nil, nil
+	}
+	now, err := digest.Explain(preimage)
+	if err != nil {
+		panic("pbuild bug: a key's preimage does not read back: " + err.Error())
+	}
+	return now, unknown
+}
+
+// preimage is what a task's key is hashed from, with nothing in the place of unknown inputs; nil where a file is missing.
+func (p *Plan) preimage(id task.ID) (b []byte, unknown map[string]bool) {
 	d := p.decider
-	unknown = make(map[string]bool)
 	d.steady = d.needsSteady(&p.Graph.Tasks[id])
 	_, _, err := d.keyer.key(id, func(dep *task.Dep) (digest.Digest, bool) {
 		c, ok := d.contribution(dep)
 		if !ok {
+			if unknown == nil {
+				unknown = make(map[string]bool)
+			}
 			unknown["inputs."+dep.Role] = true
 		}
 		return c, true
@@ -103,11 +118,7 @@ func (p *Plan) components(id task.ID) (now []digest.Component, unknown map[strin
 	if err != nil {
 		return nil, nil
 	}
-	now, err = digest.Explain(d.keyer.Preimage())
-	if err != nil {
-		panic("pbuild bug: a key's preimage does not read back: " + err.Error())
-	}
-	return now, unknown
+	return d.keyer.Preimage(), unknown
 }
 
 // compare pairs components by name; where a name repeats, by its place among its like. Their order is that of now, then what is gone.
@@ -138,9 +149,12 @@ func compare(then, now []digest.Component, unknown map[string]bool) []Comparison
 
 // differences turns what differs between a task's key and an old record's into reasons, one for each name.
 func (p *Plan) differences(id task.ID, old *task.Record) []Reason {
-	now, unknown := p.components(id)
-	then, err := digest.Explain(old.Preimage)
-	if now == nil || err != nil {
+	preimage, unknown := p.preimage(id)
+	if preimage == nil {
+		return nil
+	}
+	then, now, err := digest.Differ(old.Preimage, preimage)
+	if err != nil {
 		return nil
 	}
 	frozen := p.Graph.Tasks[id].Spec.Kind().Frozen

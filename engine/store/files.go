@@ -35,6 +35,23 @@ type filesDir struct {
 type namedState struct {
 	name string
 	fileState
+	asked bool // by whoever makes a plan
+}
+
+// A role says what a file is looked at for.
+type role uint8
+
+const (
+	asInput role = iota
+	asOutput
+	unasked // for nothing yet
+)
+
+// ask notes that a plan asked for a file. Who asks first says whether it is an output.
+func (s *namedState) ask(r role) {
+	if !s.asked && r != unasked {
+		s.asked, s.output = true, r == asOutput
+	}
 }
 
 const hashBuffer = 64 << 10
@@ -51,7 +68,7 @@ func (f *Files) Input(path string) (in task.FileInput, ok bool, err error) {
 	dir, name := splitPath(path)
 	s, known := f.known(dir, name)
 	if !known {
-		s = f.lookAll(chunk{dir: dir, names: []string{name}}, false)[0].fileState
+		s = f.lookAll(chunk{dir: dir, names: []string{name}}, asInput)[0].fileState
 	}
 	if s.err != nil {
 		return in, false, fmt.Errorf("store: read %s: %w", path, s.err)
@@ -63,10 +80,29 @@ func (f *Files) Input(path string) (in task.FileInput, ok bool, err error) {
 }
 
 // Prefetch looks at many inputs at once, in parallel by directory. What fails to be read is told by Input.
-func (f *Files) Prefetch(paths []string) { f.prefetch(paths, false) }
+func (f *Files) Prefetch(paths []string) { f.prefetch(paths, asInput) }
 
 // PrefetchOutputs is Prefetch for files that tasks make. The snapshot tells them apart.
-func (f *Files) PrefetchOutputs(paths []string) { f.prefetch(paths, true) }
+func (f *Files) PrefetchOutputs(paths []string) { f.prefetch(paths, asOutput) }
+
+// PrefetchKnown looks at every file of the snapshot. Those that are asked for afterwards cost nothing more; the others stay out of Table.
+func (f *Files) PrefetchKnown() {
+	if f.prev == nil {
+		return
+	}
+	var chunks []chunk
+	for i := range f.prev.numDirs() {
+		d := f.prev.dirAt(i)
+		names := make([]string, d.count)
+		for j := range names {
+			names[j] = f.prev.fileName(d.first + j)
+		}
+		for part := range slices.Chunk(names, chunkSize) {
+			chunks = append(chunks, chunk{d.name, part})
+		}
+	}
+	f.lookChunks(chunks, unasked)
+}
 
 // Forget makes the next look at paths a new one: a task has written them.
 func (f *Files) Forget(paths []string) {
@@ -105,6 +141,7 @@ func (f *Files) known(dir, name string) (fileState, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if i, ok := d.index[name]; ok {
+		d.files[i].ask(asInput)
 		return d.files[i].fileState, true
 	}
 	return fileState{}, false
@@ -118,8 +155,12 @@ type chunk struct {
 
 const chunkSize = 256
 
-func (f *Files) prefetch(paths []string, output bool) {
-	chunks := f.unknown(paths)
+func (f *Files) prefetch(paths []string, r role) {
+	f.lookChunks(f.unknown(paths, r), r)
+}
+
+// lookChunks works through chunks, several at once.
+func (f *Files) lookChunks(chunks []chunk, r role) {
 	workers := min(len(chunks), 2*runtime.GOMAXPROCS(0))
 	var next atomic.Int64
 	var group sync.WaitGroup
@@ -130,7 +171,7 @@ func (f *Files) prefetch(paths []string, output bool) {
 				if i >= len(chunks) {
 					return
 				}
-				f.lookAll(chunks[i], output)
+				f.lookAll(chunks[i], r)
 			}
 		})
 	}
@@ -138,7 +179,7 @@ func (f *Files) prefetch(paths []string, output bool) {
 }
 
 // unknown groups those of paths that were not looked at yet.
-func (f *Files) unknown(paths []string) []chunk {
+func (f *Files) unknown(paths []string, r role) []chunk {
 	byDir := map[string][]string{}
 	last, names := "", []string(nil) // paths of one directory tend to stand together
 	for _, path := range paths {
@@ -160,7 +201,13 @@ func (f *Files) unknown(paths []string) []chunk {
 		f.mu.RUnlock()
 		if d != nil {
 			d.mu.Lock()
-			names = slices.DeleteFunc(names, func(name string) bool { _, ok := d.index[name]; return ok })
+			names = slices.DeleteFunc(names, func(name string) bool {
+				i, ok := d.index[name]
+				if ok {
+					d.files[i].ask(r)
+				}
+				return ok
+			})
 			d.mu.Unlock()
 		}
 		for part := range slices.Chunk(names, chunkSize) {
@@ -171,16 +218,16 @@ func (f *Files) unknown(paths []string) []chunk {
 }
 
 // lookAll finds out about the names of c, and remembers it, unless something was forgotten meanwhile: then it looks again.
-func (f *Files) lookAll(c chunk, output bool) []namedState {
+func (f *Files) lookAll(c chunk, r role) []namedState {
 	d := f.dir(c.dir)
 	for {
 		d.mu.Lock()
 		forgets := d.forgets
 		d.mu.Unlock()
-		states := f.look(c, output)
+		states := f.look(c)
 		d.mu.Lock()
 		if d.forgets == forgets {
-			d.remember(states)
+			d.remember(states, r)
 			d.mu.Unlock()
 			return states
 		}
@@ -188,7 +235,7 @@ func (f *Files) lookAll(c chunk, output bool) []namedState {
 	}
 }
 
-func (f *Files) look(c chunk, output bool) []namedState {
+func (f *Files) look(c chunk) []namedState {
 	looked := time.Now().UnixNano()
 	states := make([]namedState, len(c.names))
 	dir, err := openDir(f.path(c.dir))
@@ -207,7 +254,6 @@ func (f *Files) look(c chunk, output bool) []namedState {
 		case !isAbsent(err):
 			s.err = err
 		}
-		s.output = output
 		states[i] = s
 	}
 	return states
@@ -237,12 +283,15 @@ func (f *Files) path(dir string) string {
 	return filepath.Join(f.root, filepath.FromSlash(dir))
 }
 
-func (d *filesDir) remember(states []namedState) {
+func (d *filesDir) remember(states []namedState, r role) {
 	for _, s := range states {
 		if i, ok := d.index[s.name]; ok {
+			s.asked, s.output = d.files[i].asked, d.files[i].output
+			s.ask(r)
 			d.files[i] = s
 			continue
 		}
+		s.ask(r)
 		d.index[s.name] = len(d.files)
 		d.files = append(d.files, s)
 	}
@@ -259,14 +308,14 @@ type tableDir struct {
 	files []namedState
 }
 
-// Table returns what is known now, for WriteSnapshot. A path that was looked for and is not there is in it too.
+// Table returns what is known now of the files that were asked for, for WriteSnapshot. A path that was looked for and is not there is in it too.
 func (f *Files) Table() *Table {
 	t := &Table{root: f.root}
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	for name, d := range f.dirs {
 		d.mu.Lock()
-		files := slices.Clone(d.files)
+		files := slices.DeleteFunc(slices.Clone(d.files), func(s namedState) bool { return !s.asked })
 		d.mu.Unlock()
 		if len(files) == 0 {
 			continue

@@ -99,6 +99,41 @@ func TestInput(t *testing.T) {
 	}
 }
 
+// What is looked at ahead is known when it is asked for, and what nobody asks for is in no table: it would make the next snapshot stale.
+func TestPrefetchKnown(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, "in/a", "a")
+	write(t, root, "in/gone", "gone")
+	write(t, root, "out/b", "b")
+	before := NewFiles(root, nil)
+	before.PrefetchOutputs([]string{"out/b"})
+	before.Prefetch([]string{"in/a", "in/gone", "in/absent"})
+	f := NewFiles(root, snapshotOf(t, root, before, &SnapshotData{}))
+	write(t, root, "in/a", "changed")
+	f.PrefetchKnown()
+	f.PrefetchOutputs([]string{"out/b"})
+	f.Prefetch([]string{"in/a", "out/b", "in/absent"})
+	if got, ok := input(t, f, "in/a"); !ok || got.Digest != digest.Of([]byte("changed")) {
+		t.Errorf("the edited input is %v, %v", got, ok)
+	}
+	want := []tableFile{{"in", "a", false, kindRegular}, {"in", "absent", false, kindAbsent}, {"out", "b", true, kindRegular}}
+	var got []tableFile
+	for _, d := range f.Table().dirs {
+		for _, s := range d.files {
+			got = append(got, tableFile{d.name, s.name, s.output, s.kind})
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the table holds %v, want %v", got, want)
+	}
+}
+
+type tableFile struct {
+	dir, name string
+	output    bool
+	kind      fileKind
+}
+
 // A file that cannot be read is an error of Input that names it, whatever Prefetch met.
 func TestInputError(t *testing.T) {
 	if os.Getuid() == 0 {

@@ -277,9 +277,9 @@ func (s *segments) rewriteSegment(g *segment, places []place) error {
 	return s.disk.replace(g.path, true, func(f *os.File) error {
 		w := &diskWriter{disk: s.disk, f: f}
 		buf := appendHeader(nil, s.kind, m)
-		frame := make([]byte, firstRead)
+		from := &window{buf: make([]byte, aheadRead)}
 		for _, p := range places {
-			payload, err := readFrame(g.f, g.mark, p.off, g.size, &frame)
+			payload, err := from.frame(g.f, g.mark, p.off, g.size)
 			if err != nil { // it was damaged before, and is dropped
 				s.ledger.add(Damage{File: g.path, Offset: p.off, Records: 1, Reason: err.Error()})
 				continue

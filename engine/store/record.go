@@ -108,15 +108,15 @@ func cutRecord(payload []byte) (key [32]byte, head, preimage, evidence []byte, e
 	return key, head, preimage, evidence, nil
 }
 
-// decodeRecord makes a record that does not refer to payload. Its strings share one copy of the head.
+// decodeRecord makes a record that does not refer to payload. What it holds shares one copy of that.
 func decodeRecord(payload []byte) (*task.Record, error) {
-	key, head, preimage, evidence, err := cutRecord(payload)
+	key, head, preimage, evidence, err := cutRecord(clone(payload))
 	if err != nil {
 		return nil, err
 	}
-	in := reader{rest: string(head)}
-	r := &task.Record{Key: key, Preimage: clone(preimage)}
-	r.Evidence = clone(evidence)
+	in := reader{rest: viewString(head)}
+	r := &task.Record{Key: key, Preimage: whole(preimage)}
+	r.Evidence = whole(evidence)
 	r.Address = in.string()
 	r.Kind = in.string()
 	r.Started = in.int()
@@ -148,6 +148,14 @@ func decodeRecord(payload []byte) (*task.Record, error) {
 		return nil, errRecord
 	}
 	return r, nil
+}
+
+// whole is b, which nothing appends to; nil where it is empty.
+func whole(b []byte) []byte {
+	if len(b) == 0 {
+		return nil
+	}
+	return b[:len(b):len(b)]
 }
 
 func clone(b []byte) []byte { return append([]byte(nil), b...) }

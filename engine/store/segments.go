@@ -28,7 +28,7 @@ type segments struct {
 	describe func(payload []byte) (key [32]byte, tag uint64, err error)
 	tagged   bool // places are also looked up by tag
 	ledger   *ledger
-	buffers  *sync.Pool
+	windows  *sync.Pool // of *window
 
 	once    sync.Once
 	writing sync.Mutex // held by append, while mu is free for readers
@@ -274,10 +274,6 @@ func (s *segments) name(p place) string {
 
 var errDamaged = errors.New("the bytes are damaged")
 
-func newBuffers() *sync.Pool {
-	return &sync.Pool{New: func() any { b := make([]byte, firstRead); return &b }}
-}
-
 // read calls use with a place's payload, which is use's only until it returns.
 func (s *segments) read(p place, use func(payload []byte) error) error {
 	s.mu.RLock()
@@ -295,48 +291,14 @@ func (s *segments) read(p place, use func(payload []byte) error) error {
 	if f == nil {
 		return errDamaged
 	}
-	buf := s.buffers.Get().(*[]byte)
-	defer s.buffers.Put(buf)
-	payload, err := readFrame(f, m, p.off, size, buf)
+	w := s.windows.Get().(*window)
+	defer s.windows.Put(w)
+	payload, err := w.frame(f, m, p.off, size)
 	if err != nil {
 		return err
 	}
 	return use(payload)
 }
-
-// readFrame reads the payload of the frame at off, of a file that is sound up to size, into buf, which it may make larger.
-func readFrame(f *os.File, m mark, off, size int64, buf *[]byte) ([]byte, error) {
-	b := *buf
-	n, err := f.ReadAt(b[:firstRead], off)
-	if err != nil && err != io.EOF {
-		return nil, err
-	}
-	length, ok := frameLength(b[:n], m)
-	if !ok {
-		return nil, errDamaged
-	}
-	if whole := frameSize + length; whole > n {
-		if off+int64(whole) > size {
-			return nil, errDamaged
-		}
-		if whole > len(b) {
-			b = append(make([]byte, 0, whole), b[:n]...)[:whole]
-			*buf = b
-		}
-		if _, err := f.ReadAt(b[n:whole], off+int64(n)); err != nil {
-			return nil, err
-		}
-		n = whole
-	}
-	payload, _, ok := cutFrame(b[:n], m)
-	if !ok {
-		return nil, errDamaged
-	}
-	return payload, nil
-}
-
-// firstRead is how much is read of a frame at first: most are no longer.
-const firstRead = 4096
 
 // generation hashes the names, sizes and times of the files: an append makes one grow, a collection replaces some.
 func (s *segments) generation() uint64 {

@@ -73,8 +73,8 @@ func openWriter(ctx context.Context, dir string, h Holder, wait time.Duration, d
 
 func newStore(dir string, d *disk, lock *os.File) *Store {
 	s := &Store{dir: dir, disk: d, lock: lock, ledger: &ledger{}}
-	s.journal = &segments{disk: d, dir: filepath.Join(dir, "journal"), ext: ".seg", kind: 'J', limit: segmentLimit, describe: describeRecord, tagged: true, ledger: s.ledger, buffers: newBuffers()}
-	s.packs = &segments{disk: d, dir: filepath.Join(dir, "blobs", "packs"), ext: ".pack", kind: 'P', limit: segmentLimit, describe: describeBlob, ledger: s.ledger, buffers: newBuffers()}
+	s.journal = &segments{disk: d, dir: filepath.Join(dir, "journal"), ext: ".seg", kind: 'J', limit: segmentLimit, describe: describeRecord, tagged: true, ledger: s.ledger, windows: newWindows()}
+	s.packs = &segments{disk: d, dir: filepath.Join(dir, "blobs", "packs"), ext: ".pack", kind: 'P', limit: segmentLimit, describe: describeBlob, ledger: s.ledger, windows: newWindows()}
 	s.blobs = newBlobs(s)
 	return s
 }

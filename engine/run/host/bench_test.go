@@ -51,7 +51,7 @@ func BenchmarkTrueInPlace(b *testing.B) {
 	dir, env := b.TempDir(), os.Environ()
 	defer processor(b)()
 	for b.Loop() {
-		if _, err := InPlace(b.Context(), &run.Command{Argv: []string{"true"}}, dir, env); err != nil {
+		if _, err := here.Run(b.Context(), &run.Command{Argv: []string{"true"}}, dir, env); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -36,6 +36,8 @@ func ownDir(dir string) error                  { return os.MkdirAll(dir, 0o700) 
 func isCrossDevice(error) bool                 { return true }
 
 // InPlace cannot run anything here.
-func InPlace(context.Context, *run.Command, string, []string) (*run.Result, error) {
+type InPlace struct{}
+
+func (*InPlace) Run(context.Context, *run.Command, string, []string) (*run.Result, error) {
 	return nil, errWindows
 }

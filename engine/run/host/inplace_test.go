@@ -14,9 +14,11 @@ import (
 	"pbuild/engine/run"
 )
 
+var here InPlace
+
 func inPlaceSh(t *testing.T, script string, limits run.Limits) (*run.Result, string, string) {
 	t.Helper()
-	res, err := InPlace(t.Context(), &run.Command{Argv: []string{"sh", "-c", script}, Limits: limits}, t.TempDir(), append(os.Environ(), "MARK="+t.Name()))
+	res, err := here.Run(t.Context(), &run.Command{Argv: []string{"sh", "-c", script}, Limits: limits}, t.TempDir(), append(os.Environ(), "MARK="+t.Name()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,11 +46,11 @@ func TestInPlace(t *testing.T) {
 }
 
 func TestInPlaceCannotStart(t *testing.T) {
-	_, err := InPlace(t.Context(), &run.Command{Argv: []string{"no-such-program"}}, t.TempDir(), []string{"PATH=/nowhere"})
+	_, err := here.Run(t.Context(), &run.Command{Argv: []string{"no-such-program"}}, t.TempDir(), []string{"PATH=/nowhere"})
 	if !errors.Is(err, exec.ErrNotFound) || !strings.Contains(err.Error(), "/nowhere") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := InPlace(t.Context(), &run.Command{Argv: []string{"sh"}}, "/no/such/dir", os.Environ()); err == nil {
+	if _, err := here.Run(t.Context(), &run.Command{Argv: []string{"sh"}}, "/no/such/dir", os.Environ()); err == nil {
 		t.Error("it ran in no directory")
 	}
 }
@@ -75,7 +77,7 @@ func TestInPlaceLimits(t *testing.T) {
 		t.Errorf("%+v, %q", res, out)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := InPlace(ctx, &run.Command{Argv: []string{"sh", "-c", "echo up; sleep 1000"}, Log: func(string, []byte) { cancel() }}, t.TempDir(), os.Environ())
+	_, err := here.Run(ctx, &run.Command{Argv: []string{"sh", "-c", "echo up; sleep 1000"}, Log: func(string, []byte) { cancel() }}, t.TempDir(), os.Environ())
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
