@@ -17,9 +17,10 @@ import (
 
 // A spawning is the spawner's own side.
 type spawning struct {
-	mu      sync.Mutex // held while a command is started, so that it is known before its end is
+	mu      sync.Mutex
 	running map[int]uint64
 	pids    map[uint64]int
+	early   map[int]ended // what ended before it was known to have been started, and orphans
 	more    chan struct{} // a command was started
 	answers *os.File
 }
@@ -29,7 +30,7 @@ type spawning struct {
 func spawn() {
 	unix.CloseOnExec(fdSpawner)
 	adoptOrphans()
-	s := &spawning{running: map[int]uint64{}, pids: map[uint64]int{}, more: make(chan struct{}, 1), answers: os.NewFile(fdSpawner, "answers")}
+	s := &spawning{running: map[int]uint64{}, pids: map[uint64]int{}, early: map[int]ended{}, more: make(chan struct{}, 1), answers: os.NewFile(fdSpawner, "answers")}
 	go s.reap()
 	for s.serve() == nil {
 	}
@@ -54,9 +55,9 @@ func (s *spawning) serve() error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if h.Kill {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		if pid := s.pids[h.ID]; pid > 0 {
 			syscall.Kill(-pid, syscall.SIGKILL)
 		}
@@ -65,6 +66,9 @@ func (s *spawning) serve() error {
 	if len(fds) != 2 {
 		return fmt.Errorf("%d descriptors came with a request", len(fds))
 	}
+	s.mu.Lock()
+	clear(s.early) // nothing is being started: these were orphans
+	s.mu.Unlock()
 	pid, err := startInPlace(text, fds)
 	if err != nil {
 		errno, ok := err.(syscall.Errno)
@@ -72,6 +76,13 @@ func (s *spawning) serve() error {
 			errno = syscall.EINVAL
 		}
 		return s.answer(ended{ID: h.ID, Errno: uint32(errno)})
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e, over := s.early[pid]; over {
+		syscall.Kill(-pid, syscall.SIGKILL)
+		e.ID = h.ID
+		return s.answer(e)
 	}
 	s.running[pid], s.pids[h.ID] = h.ID, pid
 	select {
@@ -170,14 +181,17 @@ func (s *spawning) reap() {
 func (s *spawning) collect(pid int, status syscall.WaitStatus, usage *syscall.Rusage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	id, ok := s.running[pid]
-	if !ok {
+	e := ended{Status: uint32(status), CPU: usage.Utime.Nano() + usage.Stime.Nano(), MaxRSS: maxRSS(usage)}
+	id, known := s.running[pid]
+	if !known {
+		s.early[pid] = e
 		return
 	}
 	syscall.Kill(-pid, syscall.SIGKILL)
 	delete(s.running, pid)
 	delete(s.pids, id)
-	s.answer(ended{ID: id, Status: uint32(status), CPU: usage.Utime.Nano() + usage.Stime.Nano(), MaxRSS: maxRSS(usage)}) // who is gone is told nothing
+	e.ID = id
+	s.answer(e) // who is gone is told nothing
 }
 
 func (s *spawning) answer(e ended) error {
