@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -14,7 +16,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"pbuild/cli"
 	"pbuild/engine/run/host"
+	"pbuild/engine/store"
+	"pbuild/engine/task"
 )
 
 // The scripts of testdata/script are the specification of the command line: each runs the program itself, `pbuild`, in a directory of its own, and
@@ -25,10 +30,14 @@ import (
 //	json FILE PATH VALUE         the member of a JSON document (or of the last line of a stream) is VALUE: counts.run 3
 //	ran N                        the last pbuild apply ran N tasks, by its summary
 //	lines N FILE                 a file has N lines; absent counts as none
-//	edit FILE OLD NEW            replace every OLD; it is an error if there is none
+//	edit FILE OLD NEW            replace every OLD; it is an error if there is none. \n in NEW is a line break
 //	predict FILE ID BASE OVER    write a prediction whose patch turns BASE into BASE with OVER laid over it; OVER/.removed lists what goes
 //	exits CODE ARG...            pbuild with these arguments exits with that code
+//	refuses CODE ARG...          the same, and no file of the script's directory was made, changed or removed
 //	schema NAME FILE             every JSON document in FILE is as docs/schema/NAME.schema.json says
+//	began [STEP=N...]            the last pbuild apply --json began exactly so many tasks of each step, and no others: test.base=2 md=1
+//	rebuilt FILE                 write the program as another build of it: with another identity
+//	states [STEP...]             the states that are there are those of such steps, each named as often as there are
 //	outcome REPORT ID AGENT OUTCOME [REASON]    one cell of a report
 
 func TestMain(m *testing.M) {
@@ -54,9 +63,11 @@ func TestScripts(t *testing.T) {
 			}
 			return nil
 		},
+		Condition: scriptCondition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"json": scriptJSON, "ran": scriptRan, "lines": scriptLines, "edit": scriptEdit, "predict": scriptPredict, "outcome": scriptOutcome,
-			"exits": scriptExits, "schema": scriptSchema(schemas),
+			"json": scriptJSON, "ran": scriptRan, "lines": scriptLines, "edit": scriptEdit, "predict": scriptPredict, "outcome": scriptOutcome, "began": scriptBegan,
+			"rebuilt": scriptRebuilt, "states": scriptStates,
+			"exits": scriptExits, "refuses": scriptRefuses, "schema": scriptSchema(schemas),
 		},
 	})
 }
@@ -167,7 +178,7 @@ func scriptEdit(ts *testscript.TestScript, neg bool, args []string) {
 	if !strings.Contains(string(b), args[1]) {
 		ts.Fatalf("%s does not hold %q", args[0], args[1])
 	}
-	ts.Check(os.WriteFile(name, []byte(strings.ReplaceAll(string(b), args[1], args[2])), 0o666))
+	ts.Check(os.WriteFile(name, []byte(strings.ReplaceAll(string(b), args[1], strings.ReplaceAll(args[2], `\n`, "\n"))), 0o666))
 }
 
 func scriptPredict(ts *testscript.TestScript, neg bool, args []string) {
@@ -252,4 +263,96 @@ func scriptOutcome(ts *testscript.TestScript, neg bool, args []string) {
 		return
 	}
 	ts.Fatalf("%s has no row of %s by %s", args[0], args[1], args[2])
+}
+
+// step is what an address ends with, without the attempt's number: "test.base" of gate.go["x"]/test.base.0. Of a task without steps it is its block.
+func step(address string) string {
+	at := strings.LastIndex(address, "]") + 1
+	if i := strings.LastIndex(address[at:], "/"); i >= 0 {
+		return strings.TrimRight(address[at+i+1:], ".0123456789")
+	}
+	name, _, _ := strings.Cut(address, "[")
+	return name
+}
+
+func scriptBegan(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("usage: began [STEP=N...]")
+	}
+	count := map[string]int{}
+	var all []string
+	summary := false
+	for d := json.NewDecoder(strings.NewReader(ts.ReadFile("stdout"))); d.More(); {
+		var e struct {
+			Type, Address string
+			Attempt       int
+		}
+		ts.Check(d.Decode(&e))
+		summary = summary || e.Type == "summary"
+		if e.Type == "start" && e.Attempt == 1 {
+			count[step(e.Address)]++
+			all = append(all, e.Address)
+		}
+	}
+	if !summary {
+		ts.Fatalf("the output is no event stream that came to its end")
+	}
+	var got []string
+	for name, n := range count {
+		got = append(got, fmt.Sprintf("%s=%d", name, n))
+	}
+	slices.Sort(got)
+	slices.Sort(args)
+	if !slices.Equal(got, args) {
+		slices.Sort(all)
+		ts.Fatalf("began %s, not %s:\n%s", strings.Join(got, " "), strings.Join(args, " "), strings.Join(all, "\n"))
+	}
+}
+
+func scriptRebuilt(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 1 || neg {
+		ts.Fatalf("usage: rebuilt FILE")
+	}
+	self, err := os.Executable()
+	ts.Check(err)
+	b, err := os.ReadFile(self)
+	ts.Check(err)
+	if i := bytes.Index(b, []byte(cli.Identity())); i >= 0 {
+		b[i] ^= 1
+	} else { // test programs may have none, and are known by their size
+		b = append(b, 0)
+	}
+	name := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(filepath.Dir(name), 0o777))
+	ts.Check(os.WriteFile(name, b, 0o777))
+}
+
+func scriptStates(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("usage: states [STEP...]")
+	}
+	entries, err := os.ReadDir(ts.MkAbs(".pbuild/states"))
+	if err != nil && !os.IsNotExist(err) {
+		ts.Fatalf("%v", err)
+	}
+	st, err := store.Open(ts.MkAbs(".pbuild"))
+	ts.Check(err)
+	defer st.Close()
+	var got []string
+	for _, e := range entries {
+		key, err := hex.DecodeString(e.Name())
+		if err != nil || len(key) != len(task.Key{}) {
+			continue // layers, checkouts
+		}
+		if r := st.Lookup(task.Key(key)); r != nil {
+			got = append(got, r.Kind)
+		} else {
+			got = append(got, "unrecorded")
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(args)
+	if !slices.Equal(got, args) {
+		ts.Fatalf("there are states of %q, not of %q", got, args)
+	}
 }

@@ -40,7 +40,7 @@ func wire(_ context.Context, p cli.Parts) (*cli.Machine, error) {
 	commands := &exec.Commands{Runner: runner, Blobs: p.Blobs, Environ: env, Node: node}
 	judge := &exec.Judge{Blobs: p.Blobs, Trees: p.Trees}
 	tasks := &exec.Tasks{
-		Dir: p.Dir, Home: filepath.Join(p.State, "home"), Blobs: p.Blobs, Environ: env, Runner: runner, Trees: p.Trees, Node: node, InPlace: host.InPlace,
+		Dir: p.Dir, Home: filepath.Join(p.State, "home"), Blobs: p.Blobs, Environ: env, Runner: runner, Trees: p.Trees, Node: node, InPlace: new(host.InPlace).Run,
 	}
 	samples := &exec.Samples{Commands: commands, Trees: p.Trees}
 	reports := &exec.Reports{Dir: p.Dir, Blobs: p.Blobs}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -86,7 +85,7 @@ func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err erro
 		}
 		args, f.replace = saved.Selectors, saved.Replace
 	}
-	s, err := a.load(ctx, loadOptions{noProbe: f.noProbe})
+	s, err := a.load(ctx, loadOptions{noProbe: f.noProbe, warn: true})
 	defer s.close()
 	if err != nil {
 		return err
@@ -299,54 +298,6 @@ func rejected(t *task.Task, r *task.Record) bool {
 	return ok && v.OnReject == "error" && r.Status == task.OK && !r.Has("admitted")
 }
 
-// openStreams opens everything that the event stream goes to.
-func (ap *applying) openStreams() error {
-	ap.stream = &stream{address: ap.plan.Address}
-	file, err := ap.store.CreateRun(ap.run)
-	if err != nil {
-		return exitWith(ExitWorld, err)
-	}
-	ap.closers = append(ap.closers, file.Close)
-	ap.stream.brief = append(ap.stream.brief, file)
-	ap.runFile, _ = file.(interface{ Flush() error })
-	if ap.app.view.json {
-		w := bufio.NewWriter(ap.app.view.out)
-		ap.closers = append(ap.closers, w.Flush)
-		ap.stream.full = append(ap.stream.full, lineFlusher{w})
-	}
-	if ap.flags.jsonInto != "" {
-		f, err := os.Create(ap.flags.jsonInto)
-		if err != nil {
-			return usagef("--json-into: %v", err)
-		}
-		w := bufio.NewWriter(f)
-		ap.closers = append(ap.closers, func() error { return errors.Join(w.Flush(), f.Close()) })
-		ap.stream.full = append(ap.stream.full, w)
-	}
-	return nil
-}
-
-// A lineFlusher writes each line at once: a reader of the stream follows the run.
-type lineFlusher struct{ *bufio.Writer }
-
-func (l lineFlusher) Write(b []byte) (int, error) {
-	n, err := l.Writer.Write(b)
-	if e := l.Flush(); err == nil {
-		err = e
-	}
-	return n, err
-}
-
-var _ io.Writer = lineFlusher{}
-
-func (ap *applying) close() {
-	for i := len(ap.closers) - 1; i >= 0; i-- {
-		if err := ap.closers[i](); err != nil {
-			ap.app.view.notef("note: %v\n", err)
-		}
-	}
-}
-
 // event passes one event on. It is called from one goroutine.
 func (ap *applying) event(e apply.Event) {
 	ap.stream.event(e)
@@ -366,51 +317,4 @@ func hasFlag(r *task.Record, flag string) bool {
 		}
 	}
 	return false
-}
-
-// ticking draws the progress ten times a second until the returned function is called.
-func (ap *applying) ticking() (quit func()) {
-	ticker := time.NewTicker(100 * time.Millisecond)
-	done, gone := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(gone)
-		for {
-			select {
-			case <-ticker.C:
-				ap.progress.tick(ap.app.cfg.Clock())
-				if ap.runFile != nil {
-					ap.runFile.Flush() // who reads along sees the run; nothing depends on it
-				}
-			case <-done:
-				return
-			}
-		}
-	}()
-	return func() {
-		ticker.Stop()
-		close(done)
-		<-gone
-	}
-}
-
-// interrupts turns the first interrupt into a closed channel and the second into a cancelled context.
-func (a *app) interrupts(ctx context.Context, say func(string)) (_ context.Context, stop <-chan struct{}, release func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	stopping := make(chan struct{})
-	go func() {
-		select {
-		case <-a.cfg.Interrupts:
-		case <-ctx.Done():
-			return
-		}
-		close(stopping)
-		say("interrupted: running tasks finish, no more start; interrupt again to kill them")
-		select {
-		case <-a.cfg.Interrupts:
-			say("killing what runs")
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, stopping, cancel
 }

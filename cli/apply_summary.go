@@ -73,12 +73,12 @@ func exitOf(sum *apply.Summary) Exit {
 	return worst(due...)
 }
 
-// roots are the tasks that failed themselves, in the order of the graph.
+// roots are the tasks that failed themselves, in the order of the graph, but for what a gate made an outcome.
 func (ap *applying) roots(sum *apply.Summary) []task.ID {
 	var out []task.ID
 	for i := range sum.Ends {
 		e := &sum.Ends[i]
-		if !ap.plan.Wanted[i] || e.Record == nil {
+		if !ap.plan.Wanted[i] || e.Record == nil || sum.Absorbed[task.ID(i)] {
 			continue
 		}
 		if e.Status != task.OK && e.Status != "" {

@@ -26,6 +26,7 @@ func (a *app) consoleCommand() *cobra.Command {
 				return err
 			}
 			config := hcl.Open(dir, a.hclOptions())
+			a.view.source = config.Snippet
 			a.view.showDiagnostics(dir, config.Diagnostics)
 			if config.Diagnostics.HasErrors() {
 				return said(ExitUsage)

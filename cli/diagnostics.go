@@ -16,12 +16,17 @@ type diagnosticsView struct {
 	w     io.Writer
 	color bool
 	dir   string // files are relative to it
-	lines map[string][]string
+	// source is the line at which a range begins, as the loader read it, without secrets; false for files that it did not read.
+	source func(decl.Range) (string, bool)
+	lines  map[string][]string
 }
 
 // showDiagnostics prints all of them, sorted, to err; quiet leaves warnings out.
 func (v *view) showDiagnostics(dir string, ds decl.Diagnostics) {
-	d := diagnosticsView{w: v.err, color: v.errColor, dir: dir, lines: map[string][]string{}}
+	d := diagnosticsView{w: v.err, color: v.errColor, dir: dir, source: v.source, lines: map[string][]string{}}
+	if d.source == nil {
+		d.source = func(decl.Range) (string, bool) { return "", false }
+	}
 	errors, warnings := 0, 0
 	for _, one := range ds.Sort() {
 		if one.Severity == decl.Error {
@@ -66,7 +71,10 @@ func (d *diagnosticsView) show(one decl.Diagnostic) {
 
 // snippet prints the first line of r with its stretch underlined. Tabs are kept in the underline, so that the carets stand where the text does.
 func (d *diagnosticsView) snippet(r decl.Range, tone style) {
-	line, ok := d.line(r.File, r.Line)
+	line, ok := d.source(r)
+	if !ok {
+		line, ok = d.line(r.File, r.Line)
+	}
 	if !ok {
 		return
 	}

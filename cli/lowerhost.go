@@ -20,6 +20,7 @@ import (
 
 	"pbuild/bench/kind"
 	"pbuild/engine/digest"
+	"pbuild/engine/store"
 	"pbuild/engine/tree"
 )
 
@@ -39,7 +40,7 @@ type lowerHost struct {
 func newLowerHost(ctx context.Context, a *app, ws *decl.Workspace, noProbe bool) *lowerHost {
 	h := &lowerHost{dir: ws.Dir, ws: ws, files: map[string][]byte{}}
 	h.probes = openProbes(ctx, filepath.Join(ws.Dir, stateDir), a.getenv("PATH"), noProbe)
-	h.listed = &listings{dir: ws.Dir, dirs: map[string][]fs.DirEntry{}}
+	h.listed = &listings{dir: ws.Dir, dirs: map[string][]fs.DirEntry{}, digests: map[string]digest.Digest{}}
 	return h
 }
 
@@ -68,8 +69,9 @@ func (h *lowerHost) Dir(path string, ignore []string) (digest.Digest, error) {
 		if hiddenPath(d.Name()) {
 			return filepath.SkipDir
 		}
-		h.read = append(h.read, decl.Read{Path: p, Dir: true})
-		return nil
+		list, err := os.ReadDir(p)
+		h.read = append(h.read, decl.Read{Path: p, Dir: true, Digest: listingDigest(list)})
+		return err
 	})
 }
 
@@ -143,9 +145,19 @@ func (h *lowerHost) reads() []decl.Read {
 
 // A listings is the workspace's directory as patterns see it: each directory is listed once, and what pbuild and git keep there is not seen.
 type listings struct {
-	dir  string
-	mu   sync.Mutex
-	dirs map[string][]fs.DirEntry
+	dir     string
+	mu      sync.Mutex
+	dirs    map[string][]fs.DirEntry
+	digests map[string]digest.Digest
+}
+
+// listingDigest is the digest of every name in a directory, by the store's rule.
+func listingDigest(list []fs.DirEntry) digest.Digest {
+	names := make([]string, len(list))
+	for i, e := range list {
+		names[i] = e.Name()
+	}
+	return store.Listing(names, nil)
 }
 
 func (l *listings) Open(name string) (fs.File, error) { return os.Open(l.path(name)) }
@@ -169,17 +181,10 @@ func (l *listings) ReadDir(name string) ([]fs.DirEntry, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.digests[name] = listingDigest(list)
 	list = slices.DeleteFunc(list, func(e fs.DirEntry) bool { return hiddenPath(e.Name()) })
 	l.dirs[name] = list
 	return list, nil
-}
-
-// root says whether the workspace's own directory was listed for a pattern.
-func (l *listings) root() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_, ok := l.dirs["."]
-	return ok
 }
 
 func hiddenPath(name string) bool {
@@ -191,8 +196,8 @@ func (l *listings) reads() []decl.Read {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var out []decl.Read
-	for name := range l.dirs {
-		out = append(out, decl.Read{Path: l.path(name), Dir: true})
+	for name, d := range l.digests {
+		out = append(out, decl.Read{Path: l.path(name), Dir: true, Digest: d})
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,7 +36,7 @@ func Null(cfg Config) (code Exit, ok bool) {
 		return 0, false
 	}
 	if q.apply {
-		if _, held := store.LockedBy(state); held {
+		if _, held := store.LockedBy(state); held || r.Fails {
 			return 0, false
 		}
 	}
@@ -60,10 +61,14 @@ type nullQuery struct {
 	quiet bool
 }
 
+// harmless are the variables that change nothing for a run that has nothing to do.
+var harmless = []string{"PBUILD_JOBS", "PBUILD_SCRATCH", "PBUILD_ISOLATION", "PBUILD_LOCK_TIMEOUT", "PBUILD_LOG_ON_FAILURE", "PBUILD_FAIL_FAST", "PBUILD_YES", "PBUILD_AUTO_APPROVE"}
+
 // parseNull reads `plan` or `apply` with -C, --var, --json, -q, --detailed-exitcode, -j and --yes. Anything else is not for Null.
 func parseNull(args, environ []string) (q nullQuery, ok bool) {
 	for _, kv := range environ {
-		if strings.HasPrefix(kv, "PBUILD_") && !strings.HasPrefix(kv, "PBUILD_VAR_") && !strings.HasPrefix(kv, "PBUILD_JOBS=") {
+		name, _, _ := strings.Cut(kv, "=")
+		if strings.HasPrefix(name, "PBUILD_") && !strings.HasPrefix(name, "PBUILD_VAR_") && !slices.Contains(harmless, name) {
 			return q, false
 		}
 	}

@@ -75,7 +75,7 @@ func unsaid(err error) error {
 }
 
 func (a *app) plan(ctx context.Context, f *planFlags, args []string) error {
-	s, err := a.load(ctx, loadOptions{noProbe: f.noProbe, keep: a.view.json, all: len(args) == 0})
+	s, err := a.load(ctx, loadOptions{noProbe: f.noProbe, keep: a.view.json, warn: true, all: len(args) == 0})
 	defer s.close()
 	if err != nil {
 		if a.view.json && s != nil && isSaid(err) {

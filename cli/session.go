@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,7 +14,6 @@ import (
 
 	"pbuild/bench/decl"
 	"pbuild/bench/lower"
-	"pbuild/engine/digest"
 	"pbuild/engine/plan"
 	"pbuild/engine/run"
 	"pbuild/engine/store"
@@ -36,7 +36,6 @@ type session struct {
 	named *plan.Plan // undecided: it knows addresses
 
 	began    time.Time       // before anything was read
-	listing  digest.Digest   // of the names in dir that make a workspace
 	previous *store.Snapshot // the stat cache of the last plan; nil where there is none
 	files    *workspaceFiles
 }
@@ -57,7 +56,8 @@ func (a *app) hclOptions() hcl.Options {
 // loadOptions say how a workspace is to be looked at.
 type loadOptions struct {
 	noProbe bool // a runtime's identity is what its probe printed last
-	keep    bool // diagnostics with errors are the caller's to show: the session comes with them, without a graph
+	keep    bool // diagnostics are the caller's to show: with errors among them the session comes without a graph
+	warn    bool // warnings are shown too: whoever only looks around has been told by plan
 	all     bool // the whole workspace will be looked at, as it is now
 }
 
@@ -68,7 +68,6 @@ func (a *app) load(ctx context.Context, o loadOptions) (*session, error) {
 		return nil, err
 	}
 	s := &session{app: a, dir: dir, began: a.cfg.Clock()}
-	s.listing = listWorkspace(dir)
 	collectLess()
 	if s.previous, err = store.OpenSnapshot(s.stateDir()); err != nil {
 		s.previous = nil // every file is read
@@ -77,7 +76,9 @@ func (a *app) load(ctx context.Context, o loadOptions) (*session, error) {
 	if o.all {
 		defer s.lookAhead()()
 	}
-	s.ws, s.diags = hcl.Load(dir, a.hclOptions())
+	config := hcl.Open(dir, a.hclOptions())
+	a.view.source = config.Snippet
+	s.ws, s.diags = config.Workspace, config.Diagnostics
 	if !s.diags.HasErrors() {
 		s.host = newLowerHost(ctx, a, s.ws, o.noProbe)
 		var more decl.Diagnostics
@@ -88,7 +89,7 @@ func (a *app) load(ctx context.Context, o loadOptions) (*session, error) {
 		}
 	}
 	s.diags = s.diags.Sort()
-	if !o.keep {
+	if !o.keep && (o.warn || s.diags.HasErrors()) {
 		a.view.showDiagnostics(dir, s.diags)
 	}
 	if s.diags.HasErrors() {
@@ -125,19 +126,6 @@ func (s *session) lookAhead() (wait func()) {
 		s.files.PrefetchKnown()
 	}()
 	return func() { <-done }
-}
-
-// listWorkspace digests the names in dir that make a workspace; zero where dir cannot be listed, which loading reports.
-func listWorkspace(dir string) digest.Digest {
-	list, err := os.ReadDir(dir)
-	if err != nil {
-		return digest.Digest{}
-	}
-	names := make([]string, len(list))
-	for i, e := range list {
-		names[i] = e.Name()
-	}
-	return store.Listing(names, workspaceNames)
 }
 
 // workspaceFiles is the stat cache as apply wants it.
@@ -204,7 +192,7 @@ func (s *session) decide(st *store.Store, want []task.ID, replace map[task.ID]bo
 	s.prefetch(want)
 	p, err := plan.Decide(plan.Inputs{
 		Graph: s.graph, Lookup: st.Lookup, Latest: st.Latest, Started: s.unfinished(st), Files: s.files,
-		Stored: func(o task.Output) bool { return st.Has(o.Digest) },
+		Stored: s.stored(st),
 		Now:    s.app.cfg.Clock().UnixNano(), Want: want, Replace: replace, MinIsolation: s.minIsolation(),
 	})
 	var missing plan.MissingInputs
@@ -217,10 +205,28 @@ func (s *session) decide(st *store.Store, want []task.ID, replace map[task.ID]bo
 		s.app.view.showDiagnostics(s.dir, ds)
 		return nil, said(ExitUsage)
 	}
+	var lost plan.LostSamples
+	if errors.As(err, &lost) {
+		return nil, exitWith(ExitFailed, fmt.Errorf("%s: %w. Bring .pbuild/blobs and .pbuild/trees.git back from a copy; "+
+			"or change the agent's version, which makes it another sample", s.address(lost[0].Task), lost))
+	}
 	if err != nil {
 		return nil, exitWith(ExitWorld, err)
 	}
 	return p, nil
+}
+
+// stored tells whether an output's content can be had. Of a tree it asks only whether the repository is there: what was taken out of that by hand is
+// for `cache verify`.
+func (s *session) stored(st *store.Store) func(task.Output) bool {
+	_, err := os.Stat(filepath.Join(s.stateDir(), treesDir, "HEAD"))
+	trees := err == nil
+	return func(o task.Output) bool {
+		if _, isTree := o.Digest.Git(); isTree {
+			return trees
+		}
+		return st.Has(o.Digest)
+	}
 }
 
 // prefetch looks at the files of what want needs, many at once.

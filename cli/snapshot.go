@@ -9,6 +9,7 @@ import (
 	"pbuild/engine/digest"
 	"pbuild/engine/plan"
 	"pbuild/engine/store"
+	"pbuild/engine/task"
 )
 
 // A remembered plan is what the snapshot keeps of one for people and scripts: a plan that finds nothing changed prints it.
@@ -19,6 +20,7 @@ type remembered struct {
 	Diagnostics []diagnosticJSON `json:"diagnostics"`
 	Reports     []string         `json:"reports"`
 	Excluded    int              `json:"excluded"` // cells that their gate does not admit
+	Fails       bool             `json:"fails"`    // some record is a failure, or a rejection that is to be one: an apply has to look
 }
 
 // idle says that the plan had nothing to do.
@@ -26,7 +28,7 @@ func (r *remembered) idle() bool { return r.Counts.Run+r.Counts.Maybe == 0 && !r
 
 // writeSnapshot keeps a plan of the whole workspace. It is a courtesy to the next plan: what goes wrong is told, and nothing more.
 func (s *session) writeSnapshot(st *store.Store, p *plan.Plan, graph string) {
-	r := remembered{Counts: countsOf(p.Counts()), Restores: restores(p), Graph: graph, Diagnostics: diagnosticsJSON(s.diags), Reports: reportFiles(p), Excluded: excludedCells(p)}
+	r := remembered{Counts: countsOf(p.Counts()), Restores: restores(p), Graph: graph, Diagnostics: diagnosticsJSON(s.diags), Reports: reportFiles(p), Excluded: excludedCells(p), Fails: fails(p)}
 	counts, err := json.Marshal(r)
 	if err != nil {
 		panic("pbuild bug: a plan's counts have no JSON form: " + err.Error())
@@ -38,6 +40,16 @@ func (s *session) writeSnapshot(st *store.Store, p *plan.Plan, graph string) {
 	if err != nil && s.stateExists() {
 		s.app.view.notef("note: %v\n", err)
 	}
+}
+
+// fails says whether a record that serves may make an apply exit with 1.
+func fails(p *plan.Plan) bool {
+	for i := range p.Items {
+		if r := p.Items[i].Record; r != nil && p.Wanted[i] && (r.Status != task.OK || rejected(&p.Graph.Tasks[i], r)) {
+			return true
+		}
+	}
+	return false
 }
 
 // planArguments is what of the command line and the environment can change a plan of the whole workspace.
@@ -59,21 +71,16 @@ func argumentsDigest(vars, varFiles, environ []string) digest.Digest {
 	return e.Sum()
 }
 
-// workspaceNames are the names that make a file part of the workspace's declarations.
-var workspaceNames = []string{"*.hcl", "*.hcl.json"}
-
 // reads is everything that was read to get to the graph.
 func (s *session) reads() []store.Read {
 	var out []store.Read
 	for _, r := range slices.Concat(s.ws.Read, s.host.reads()) {
-		one := store.Read{Path: r.Path, Digest: r.Digest}
+		one := store.Read{Path: r.Path, Digest: r.Digest, Match: r.Match}
 		switch {
 		case r.Absent:
 			one.Kind, one.Digest = store.ReadAbsent, digest.Digest{}
-		case r.Dir && r.Path == s.dir && !s.host.listed.root(): // only the names of its files matter
-			one.Kind, one.Match, one.Digest = store.ReadDir, workspaceNames, s.listing
-		case r.Dir: // its listing is digested by the store, by its own rule
-			one.Kind, one.Digest = store.ReadDir, digest.Digest{}
+		case r.Dir: // its digest is that of store.Listing
+			one.Kind = store.ReadDir
 		}
 		out = append(out, one)
 	}

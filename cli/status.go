@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"runtime"
 	"time"
@@ -75,9 +76,9 @@ func (a *app) status(ctx context.Context) (*statusJSON, error) {
 	if out.LastRun, err = lastRun(st, out.Holder != nil); err != nil {
 		return nil, exitWith(ExitWorld, err)
 	}
-	m, err := a.cfg.Wire(ctx, Parts{Dir: dir, State: state, Scratch: a.scratch(""), Environ: a.cfg.Environ, Slots: 1})
+	m, err := a.look(ctx, dir, state)
 	if err != nil {
-		return nil, exitWith(ExitWorld, err)
+		return nil, err
 	}
 	out.Isolation, out.Runner = m.Isolation, append([]string{}, m.Status...)
 	out.Disk, out.DiskWhole = diskUse(state, diskPatience)
@@ -85,6 +86,21 @@ func (a *app) status(ctx context.Context) (*statusJSON, error) {
 		out.Damage = append(out.Damage, d.String())
 	}
 	return out, nil
+}
+
+// look asks the runner what it gives here. It finds out by trying, for which it needs a directory: where nothing was applied yet, a passing one.
+func (a *app) look(ctx context.Context, dir, state string) (*Machine, error) {
+	if _, err := os.Stat(state); err != nil {
+		if state, err = os.MkdirTemp("", "pbuild-status-"); err != nil {
+			return nil, worldf("%v", err)
+		}
+		defer os.RemoveAll(state)
+	}
+	m, err := a.cfg.Wire(ctx, Parts{Dir: dir, State: state, Scratch: a.scratch(""), Environ: a.cfg.Environ, Slots: 1})
+	if err != nil {
+		return nil, exitWith(ExitWorld, err)
+	}
+	return m, nil
 }
 
 func lastRun(st *store.Store, held bool) (*runJSON, error) {

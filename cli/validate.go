@@ -8,7 +8,7 @@ func (a *app) validateCommand() *cobra.Command {
 		Short: "Check the workspace without running or planning anything",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.load(cmd.Context(), loadOptions{keep: a.view.json})
+			s, err := a.load(cmd.Context(), loadOptions{keep: a.view.json, warn: true})
 			if s == nil {
 				return err
 			}

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"pbuild/bench/decl"
 )
 
 // A view is where a command prints: data to out, everything for people that is not the command's product to err.
@@ -21,6 +23,7 @@ type view struct {
 	verbose  bool
 	live     bool // err is a terminal on which a line may be drawn again
 	width    func() int
+	source   func(decl.Range) (string, bool) // diagnosticsView.source; nil before anything is loaded
 }
 
 // Styles name what a colour means, so that a colour is never the only sign of it.

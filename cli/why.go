@@ -56,6 +56,7 @@ func (a *app) why(p *plan.Plan, id task.ID, addr string) {
 		v.printf("  %s\n", printable(reasonWords[r.Code]))
 		a.whyDetail(r)
 	}
+	a.whyDepends(p, id)
 	if item.Decision == plan.Run || item.Decision == plan.Maybe {
 		a.whyUpstream(p, id)
 	}
@@ -75,6 +76,23 @@ func (a *app) whyDetail(r plan.Reason) {
 	}
 	if r.New != "" {
 		v.printf("      %s\n", v.paint(green, "now "+printable(r.New)))
+	}
+}
+
+// whyDepends lists what the task depends on, each with what becomes of it.
+func (a *app) whyDepends(p *plan.Plan, id task.ID) {
+	v := a.view
+	seen := map[task.ID]bool{}
+	var rows [][]string
+	for _, d := range p.Graph.Tasks[id].Deps {
+		if !seen[d.On] {
+			seen[d.On] = true
+			rows = append(rows, []string{p.Items[d.On].Decision.String(), printable(p.Address(d.On)), v.paint(dim, "as "+printable(d.Role))})
+		}
+	}
+	if len(rows) > 0 {
+		v.printf("  depends on:\n")
+		columns(v.out, "    ", rows)
 	}
 }
 
@@ -98,7 +116,7 @@ func (a *app) whyUpstream(p *plan.Plan, id task.ID) {
 				words = append(words, reasonLine(r))
 			}
 			if shown == 0 {
-				v.printf("  before it:\n")
+				v.printf("  what runs before it:\n")
 			}
 			shown++
 			v.printf("    %s %s\n", printable(p.Address(d.On)), v.paint(dim, printable(clip(strings.Join(words, "; "), 120))))

@@ -90,8 +90,6 @@ func (l *loader) checkWhole(w *decl.Workspace) {
 			if b.Nested("host") != nil && b.Attrs["probe"] == nil && l.blocks[b.Address()].body.attr("probe") == nil {
 				l.diags.Errorf(b.Range, "Missing attribute", "%s is this machine itself, so that it needs probe: a command whose output tells one machine's tools from another's.", b.Address())
 			}
-		case "matrix":
-			l.checkUngated(w, b)
 		}
 	}
 }
@@ -114,33 +112,4 @@ func (l *loader) checkAgent(b *decl.Block) {
 			l.errorf(given.nameAt, "Unused attribute", "%s belongs to agents of the kind %q, and %s is of the kind %q.", need, name, b.Address(), kind)
 		}
 	}
-}
-
-// checkUngated warns of a matrix over instances that a gate looks at.
-func (l *loader) checkUngated(w *decl.Workspace, matrix *decl.Block) {
-	for _, instance := range constantRefs(matrix, "instances") {
-		if instance.Type != "instance" {
-			continue
-		}
-		for _, gate := range w.Blocks {
-			if gate.Type != "gate" {
-				continue
-			}
-			if slices.ContainsFunc(constantRefs(gate, "instances"), func(r decl.Ref) bool { return r.Type == instance.Type && r.Name == instance.Name }) {
-				l.diags.Warnf(matrix.Attrs["instances"].Range, "Ungated matrix", "%s evaluates %s without proof that its tests tell the fix from the base. %s gives one: instances = %s.",
-					matrix.Address(), instance, gate.Address(), gate.Address())
-				break
-			}
-		}
-	}
-}
-
-func constantRefs(b *decl.Block, name string) []decl.Ref {
-	a := b.Attrs[name]
-	if a == nil || !a.Expr.Const() {
-		return nil
-	}
-	v, _ := a.Expr.Eval(nil)
-	refs, _ := v.([]decl.Ref)
-	return refs
 }

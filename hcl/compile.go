@@ -26,7 +26,6 @@ type compiler struct {
 	scope   *scope
 	address string // of the block
 	failed  bool   // a mistake was reported
-	lenient bool   // a constant part may fail: whether it counts is known only when it is evaluated
 }
 
 // constant is the value of an expression that names no row.
@@ -73,8 +72,8 @@ func (l *loader) compile(a *attribute, def *decl.AttrDef, s *scope, address stri
 	if !l.checkNames(a.expr, s) {
 		return nil
 	}
-	if def.Type == decl.Env {
-		c.warnOfNames()
+	if def.Type == decl.Env || def.Type == decl.Secret {
+		c.warnOfPlain()
 	}
 	if !overRows(a.expr) {
 		v, d := c.constant()
@@ -238,6 +237,9 @@ func (c *compiler) finishGo(v any) (any, *decl.Diagnostic) {
 		}
 		out := make([]decl.EnvVar, 0, len(vars))
 		for _, name := range sortedKeys(vars) {
+			if d := c.checkEnv(name, vars[name]); d != nil {
+				return nil, d
+			}
 			out = append(out, decl.EnvVar{Name: name, Value: vars[name]})
 		}
 		return out, nil

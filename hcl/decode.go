@@ -2,7 +2,6 @@ package hcl
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	hashihcl "github.com/hashicorp/hcl/v2"
@@ -42,7 +41,7 @@ func (l *loader) decodeBlock(b *block, def *decl.BlockDef, s *scope, address str
 			continue
 		}
 		if attrDef.Later && !def.Later {
-			l.warnf(a.at, "Not runnable yet", "%s of %s is read and checked, but pbuild does not run it yet.", a.name, address)
+			l.warnf(a.at, "Not runnable yet", "%s of %s is read and checked, but pbuild does not use it yet.", a.name, address)
 		}
 		scope := s
 		if attrDef.Type == decl.Condition && a.name == "where" {
@@ -215,5 +214,5 @@ func memberAddress(address string, each *decl.Each) string {
 	if each == nil || address == "" || each.Key == "" {
 		return address
 	}
-	return address + "[" + strconv.Quote(each.Key) + "]"
+	return address + `["` + each.Key + `"]`
 }

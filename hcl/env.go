@@ -33,6 +33,9 @@ func (c *compiler) environment(v cty.Value, each *decl.Each) (any, *decl.Diagnos
 		if m != nil {
 			return nil, c.error("Wrong type", "%s: The value of %s: %s", c.a.name, name, m)
 		}
+		if d := c.checkEnv(name, value); d != nil {
+			return nil, d
+		}
 		variable := decl.EnvVar{Name: name, Value: value}
 		if found = append(found, outer...); len(found) > 0 {
 			variable.Secret = c.nameSecret(value, found, each, name)
@@ -137,12 +140,21 @@ func (c *compiler) shown(e hclsyntax.Expression, each *decl.Each) cty.Value {
 	return v
 }
 
-// warnOfNames warns of variables that are named like secrets but hold none.
-func (c *compiler) warnOfNames() {
+// checkEnv refuses what no process can be given.
+func (c *compiler) checkEnv(name, value string) *decl.Diagnostic {
+	if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
+		return c.error("Invalid environment variable", "%q cannot be passed to a process: a name is not empty and holds no equals sign, and neither name nor value holds a zero byte.", name)
+	}
+	return nil
+}
+
+// warnOfPlain warns of values that by their names are secrets, but are not sensitive.
+func (c *compiler) warnOfPlain() {
 	warn := func(at hashihcl.Range, name string) {
 		c.l.warnf(at, "Secret in plain text?", "%s is named like a secret, but its value is not sensitive, so that it will be in keys, plans and logs. Put it into a variable with sensitive = true.", name)
 	}
-	if o, ok := c.a.expr.(*hclsyntax.ObjectConsExpr); ok {
+	e := c.a.expr
+	if o, ok := e.(*hclsyntax.ObjectConsExpr); ok && c.def.Type == decl.Env {
 		for _, item := range o.Items {
 			if name, ok := c.constantKey(item.KeyExpr); ok && likeSecret(name) && !c.l.mentionsSecret(item.ValueExpr) {
 				warn(item.KeyExpr.Range(), name)
@@ -150,17 +162,20 @@ func (c *compiler) warnOfNames() {
 		}
 		return
 	}
-	if overRows(c.a.expr) || c.l.mentionsSecret(c.a.expr) {
+	if overRows(e) || c.l.mentionsSecret(e) {
 		return
 	}
-	v, _ := c.a.expr.Value(c.l.ctx)
+	v, _ := e.Value(c.l.ctx)
 	v, _ = v.UnmarkDeep()
-	if !v.IsWhollyKnown() || v.IsNull() || !v.Type().IsMapType() && !v.Type().IsObjectType() {
-		return
-	}
-	for _, name := range sortedKeys(v.AsValueMap()) {
-		if likeSecret(name) {
-			warn(c.a.expr.Range(), name)
+	switch {
+	case !v.IsWhollyKnown() || v.IsNull():
+	case c.def.Type == decl.Secret:
+		warn(e.Range(), c.a.name)
+	case v.Type().IsMapType() || v.Type().IsObjectType():
+		for _, name := range sortedKeys(v.AsValueMap()) {
+			if likeSecret(name) {
+				warn(e.Range(), name)
+			}
 		}
 	}
 }

@@ -158,9 +158,7 @@ func boxed(s string, d *decl.Diagnostic) (any, *decl.Diagnostic) {
 func (c *compiler) constantNode(e hclsyntax.Expression) node {
 	v, diags := e.Value(c.l.ctx)
 	if d := firstError(diags, e.Range()); d != nil {
-		if !c.lenient {
-			c.fail(*d)
-		}
+		c.fail(*d)
 		return nil
 	}
 	plain, _, _ := split(v)

@@ -85,22 +85,35 @@ func (r *reader) forget(path string) {
 	delete(r.files, r.abs(path))
 }
 
-// list returns the entries of a directory, sorted by name. The digest of a listing is that of its names.
-func (r *reader) list(path string) ([]fs.DirEntry, error) {
+// list returns the entries of a directory, sorted by name. Only names that match one of the patterns will count when it is asked whether the listing
+// has changed; without patterns, all.
+func (r *reader) list(path string, match ...string) ([]fs.DirEntry, error) {
 	path = r.abs(path)
 	entries, err := os.ReadDir(path)
-	var names strings.Builder
-	for _, e := range entries {
-		names.WriteString(e.Name() + "\n")
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	d := digest.Digest{}
-	if err == nil {
-		d = digest.Of([]byte(names.String()))
+	if before, ok := r.reads[path]; ok && before.Dir && before.Match == nil {
+		match = nil
 	}
-	r.reads[path] = decl.Read{Path: path, Dir: true, Absent: errors.Is(err, fs.ErrNotExist), Digest: d}
+	read := decl.Read{Path: path, Dir: true, Match: match, Absent: errors.Is(err, fs.ErrNotExist)}
+	if err == nil {
+		read.Digest = listingDigest(entries, match)
+	}
+	r.reads[path] = read
 	return entries, err
+}
+
+// listingDigest is that of the set of names that match.
+func listingDigest(entries []fs.DirEntry, match []string) digest.Digest {
+	var names []string
+	for _, e := range entries {
+		if match == nil || slices.ContainsFunc(match, func(p string) bool { ok, _ := filepath.Match(p, e.Name()); return ok }) {
+			names = append(names, e.Name())
+		}
+	}
+	var e digest.Encoder
+	e.Set("names", names)
+	return e.Sum()
 }
 
 // all is everything that was looked at, sorted by path.

@@ -18,9 +18,8 @@ func Format(src []byte, file string) ([]byte, decl.Diagnostics) {
 	if _, diags := parseNative(src, file); diags.HasErrors() {
 		return nil, diags.Sort()
 	}
-	out := hclwrite.Format(src)
-	if len(out) > 0 && !bytes.HasSuffix(out, []byte("\n")) {
-		out = append(out, '\n')
+	if len(src) > 0 && !bytes.HasSuffix(src, []byte("\n")) {
+		src = append(bytes.Clone(src), '\n')
 	}
-	return out, nil
+	return hclwrite.Format(src), nil
 }

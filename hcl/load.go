@@ -137,7 +137,7 @@ func (l *loader) load(w *decl.Workspace) {
 
 // parse reads the files of the directory.
 func (l *loader) parse() {
-	entries, err := l.reader.list(".")
+	entries, err := l.reader.list(".", "*"+nativeSuffix, "*"+jsonSuffix)
 	if err != nil {
 		l.errorf(hashihcl.Range{Filename: l.reader.dir}, "Workspace cannot be read", "%v.", err)
 		return

@@ -247,10 +247,10 @@ task "t" {
 		if r.Absent != r.Digest.IsZero() {
 			t.Errorf("%s: absent is %v, but its digest is %s", rel, r.Absent, r.Digest)
 		}
-		got = append(got, fmt.Sprintf("%s dir=%v absent=%v", rel, r.Dir, r.Absent))
+		got = append(got, fmt.Sprintf("%s dir=%v match=%v absent=%v", rel, r.Dir, r.Match, r.Absent))
 	}
-	want := []string{". dir=true absent=false", "a dir=true absent=false", "a/b dir=true absent=false", "b.hcl dir=false absent=false",
-		"d.jsonl dir=false absent=false", "f-1.txt dir=false absent=false", "pbuild.vars.hcl dir=false absent=true"}
+	want := []string{". dir=true match=[] absent=false", "a dir=true match=[] absent=false", "a/b dir=true match=[] absent=false", "b.hcl dir=false match=[] absent=false",
+		"d.jsonl dir=false match=[] absent=false", "f-1.txt dir=false match=[] absent=false", "pbuild.vars.hcl dir=false match=[] absent=true"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -383,5 +383,47 @@ func TestAFileThatIsNoFileIsNotRead(t *testing.T) {
 	_, diags := Load(dir, Options{})
 	if len(diags) != 1 || !strings.Contains(diags[0].Detail, "not a regular file") {
 		t.Error(listing(diags))
+	}
+}
+
+func TestOnlyNamesOfTheWorkspaceCountInItsListing(t *testing.T) {
+	dir, _ := unpack(t, archive("b.hcl", "pbuild {}\n", "README", "x"))
+	listed := func() decl.Read {
+		w, _ := Load(dir, Options{})
+		return w.Read[0]
+	}
+	add := func(name string) {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := listed()
+	if !before.Dir || !slices.Equal(before.Match, []string{"*.hcl", "*.hcl.json"}) {
+		t.Errorf("the listing is %+v", before)
+	}
+	add("out.txt")
+	if listed().Digest != before.Digest {
+		t.Error("a file that is no part of the workspace changes its listing")
+	}
+	add("c.hcl")
+	if listed().Digest == before.Digest {
+		t.Error("a new file of the workspace does not change its listing")
+	}
+}
+
+func TestEveryFunctionIsDocumented(t *testing.T) {
+	text := decl.Markdown()
+	for name := range functions(newReader(".")) {
+		if !strings.Contains(text, "`"+name+"`") {
+			t.Errorf("docs/language.md does not name the function %s", name)
+		}
+	}
+}
+
+func TestKeysOfMembersAreFoundInEitherForm(t *testing.T) {
+	w := load(t, Options{}, "b.hcl", "dataset \"d\" {\n  file = \"d.jsonl\"\n  key  = \"id\"\n}\nruntime \"r\" {\n  for_each = toset([\"caf\u00e9\"])\n  host {}\n  probe = [\"true\"]\n}\n"+
+		"task \"t\" {\n  for_each = dataset.d\n  command  = [\"x\"]\n  runtime  = runtime.r[each.value.of]\n}\n", "d.jsonl", "{\"id\": \"a\", \"of\": \"cafe\u0301\"}\n").Workspace
+	if got := attr(t, w, "task", "t", "runtime", member(w, "d", 0)).(decl.Ref); got.Key != "caf\u00e9" {
+		t.Errorf("the key is %q", got.Key)
 	}
 }

@@ -1,7 +1,8 @@
 package hcl
 
 import (
-	"os"
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -52,7 +53,7 @@ func (l *loader) evaluateVariables() {
 			l.warnf(at, "Undefined variable", "The environment sets %s%s, but there is no variable %q.%s", prefix, name, name, didYouMean(name, sortedKeys(l.variables)))
 		}
 	}
-	if f := l.reader.read(varsFile); f.err == nil || !os.IsNotExist(rootCause(f.err)) {
+	if f := l.reader.read(varsFile); !errors.Is(f.err, fs.ErrNotExist) {
 		l.readVars(varsFile)
 	}
 	for _, path := range l.o.VarFiles {
@@ -83,17 +84,6 @@ func (l *loader) evaluateVariables() {
 			l.secrets.addVariable(name, v.value)
 			v.value = v.value.Mark(secret{name})
 		}
-	}
-}
-
-// rootCause is the innermost error of err.
-func rootCause(err error) error {
-	for {
-		u, ok := err.(interface{ Unwrap() error })
-		if !ok || u.Unwrap() == nil {
-			return err
-		}
-		err = u.Unwrap()
 	}
 }
 

@@ -20,8 +20,9 @@ type Workspace struct {
 type Read struct {
 	Path   string        // absolute
 	Dir    bool          // its listing was read
+	Match  []string      // of a directory: only names that match one of these patterns (path/filepath.Match) count; nil: all
 	Absent bool          // it was looked for and was not there
-	Digest digest.Digest // of a file's bytes
+	Digest digest.Digest // of a file's bytes, or of the set of a directory's names that count
 }
 
 // Find returns the block with the given type and name, or nil.

@@ -8,21 +8,21 @@ var instanceBlock = BlockDef{Type: "instance", Label: true, Common: true, Doc: "
 		{Name: "task", Type: String, OneOf: []string{"repair", "generate"}, Soon: []string{"generate"}, Default: `"repair"`, Doc: "What is asked for."},
 		{Name: "source", Type: RefType, Refs: []string{"source"}, Doc: "The base tree."},
 		{Name: "fix", Type: RefType, Refs: []string{"source"}, Doc: "The tree with the fix, from which gold and test patch are derived."},
-		{Name: "oracle", Type: RefType, Refs: []string{"source"}, Later: true, Doc: "A tree that solves the problem."},
+		{Name: "oracle", Type: RefType, Refs: []string{"source"}, Doc: "A tree that solves the problem."},
 		{Name: "gold_patch", Type: BytesType, Keyed: true, Needs: []string{"test_patch"}, Doc: "The patch that fixes the problem."},
 		{Name: "test_patch", Type: BytesType, Keyed: true, Needs: []string{"gold_patch"}, Doc: "The patch that adds the hidden tests."},
 		{Name: "test_files", Type: Strings, Keyed: true, Doc: "Globs: what of the difference to `fix` is the hidden test patch. The rest is the gold patch."},
 		{Name: "test_data", Type: Strings, Keyed: true, Doc: "Globs of further files that belong to the tests."},
 		{Name: "problem_statement", Type: BytesType, Keyed: true, Doc: "What the agent is told."},
-		{Name: "hints", Type: BytesType, Keyed: true, Doc: "What the agent may be told beside it."},
+		{Name: "hints", Type: BytesType, Keyed: true, Later: true, Doc: "What the agent may be told beside it."},
 		{Name: "runtime", Type: RefType, Refs: []string{"runtime"}, Required: true, Doc: "What its commands run in."},
 		{Name: "platform", Type: String, Keyed: true, Doc: "The platform to run on, where the runtime has several."},
-		{Name: "lang", Type: String, Doc: "The programming language, for reports."},
+		{Name: "lang", Type: String, Later: true, Doc: "The programming language, for reports."},
 	},
 	Blocks: []BlockDef{
 		nestedSource("source", "The base tree."),
 		nestedSource("fix", "The tree with the fix, from which gold and test patch are derived."),
-		laterBlock(nestedSource("oracle", "A tree that solves the problem.")),
+		nestedSource("oracle", "A tree that solves the problem."),
 		command("fetch", "Downloads, on the base tree. It must not build: its workspace is thrown away, HOME is kept. It has network unless `network = false`."),
 		command("prepare", "Runs on the base tree; workspace and HOME are kept. An agent starts here."),
 		command("build", "Builds base, gold or candidate. Its workspace is kept, HOME goes back to what it was.",
@@ -33,13 +33,8 @@ var instanceBlock = BlockDef{Type: "instance", Label: true, Common: true, Doc: "
 			AttrDef{Name: "fail_to_pass", Type: Strings, Keyed: true, Doc: "Ids of the tests that fail on base and pass with the fix."},
 			AttrDef{Name: "pass_to_pass", Type: Strings, Keyed: true, Doc: "Ids of the tests that pass on both."},
 			AttrDef{Name: "protect", Type: Strings, Keyed: true, Doc: "Globs of further paths that are reset before the test."}),
-		{Type: "provenance", Free: true, Doc: "Where the instance comes from, in any form. It is shown, and in no key."},
+		{Type: "provenance", Free: true, Doc: "Where the instance comes from, in any form. It is in no key."},
 	}}
-
-func laterBlock(b BlockDef) BlockDef {
-	b.Later = true
-	return b
-}
 
 var gateBlock = BlockDef{Type: "gate", Label: true, Common: true, Doc: "Proves that an instance's tests fail on base and pass on gold.", Attrs: []AttrDef{
 	{Name: "instances", Type: Refs, Refs: []string{"instance"}, Required: true, Doc: "The instances to prove."},

@@ -79,7 +79,7 @@ func (s *Samples) command(ctx context.Context, spec *kind.SampleSpec, a *task.At
 		}
 		file := path.Join("~", statementFile)
 		cmd.Start.Files = map[string][]byte{file: statement}
-		cmd.Env[StatementEnv] = file // the runner puts the absolute path for it
+		cmd.Env[StatementEnv] = file // the runner makes it the absolute path
 	}
 	res, err := c.run(ctx, cmd, a)
 	if err != nil {

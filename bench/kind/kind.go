@@ -30,7 +30,7 @@ var (
 	Compose        = &task.Kind{Name: "compose", Version: 1, Pure: true}
 	Outcome        = &task.Kind{Name: "outcome", Version: 1, Pure: true}
 	Handshake      = &task.Kind{Name: "handshake", Version: 1}
-	Report         = &task.Kind{Name: "report", Version: 1, Pure: true, Files: true}
+	Report         = &task.Kind{Name: "report", Version: 2, Pure: true, Files: true}
 	Task           = &task.Kind{Name: "task", Version: 1, Files: true}
 )
 
@@ -409,8 +409,8 @@ func (s *HandshakeSpec) Encode(e *digest.Encoder) {
 type Cell struct {
 	Instance, Agent, Model string // Model "" where the agent takes none
 	Sample                 int
+	Address                string // reports show it
 	Outcome, Gate          string `key:"-"` // roles; Gate "" where ungated
-	Address                string `key:"-"`
 }
 
 // A ReportSpec renders one file. Roles: cell N's outcome is "N", its gate's verdict "gate N"; TolerateAny.
@@ -423,9 +423,10 @@ type ReportSpec struct {
 	Renderer int
 	Cells    []Cell
 
-	Name string `key:"-"`
-	Of   string `key:"-"` // "matrix.main"
-	File string `key:"-"` // relative to the workspace
+	// The names are part of what is rendered, and the file is the role of the output.
+	Name string
+	Of   string // "matrix.main"
+	File string // relative to the workspace
 }
 
 func (s *ReportSpec) Kind() *task.Kind { return Report }
@@ -436,9 +437,12 @@ func (s *ReportSpec) Encode(e *digest.Encoder) {
 	e.List("by", s.By)
 	e.String("filter", s.Filter)
 	e.Int("renderer", int64(s.Renderer))
+	e.String("name", s.Name)
+	e.String("of", s.Of)
+	e.String("file", s.File)
 	e.Group("cells", func(e *digest.Encoder) {
 		for _, c := range s.Cells {
-			e.List("cell", []string{c.Instance, c.Agent, c.Model})
+			e.List("cell", []string{c.Instance, c.Agent, c.Model, c.Address})
 			e.Int("sample", int64(c.Sample))
 		}
 	})

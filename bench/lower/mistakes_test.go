@@ -138,7 +138,9 @@ func TestProtect(t *testing.T) {
 	for _, c := range []struct{ format, argv, cwd, want string }{
 		{"exit", "sh run.sh", "", "own/**"},
 		{"gotest", "go test ./...", "", "**/*_test.go **/testdata/** go.work* own/** ~vendor/**"},
-		{"junit", "python3 -m pytest -q", "", "**/*.pth **/conftest.py _pytest/** own/** pytest.ini pytest.py setup.cfg sitecustomize.py tox.ini usercustomize.py"},
+		{"gotest", "go test ./...", "a/b", "**/*_test.go **/testdata/** a/b/go.work* a/go.work* go.work* own/** ~a/b/vendor/** ~a/vendor/** ~vendor/**"},
+		{"junit", "python3 -m pytest -q", "", "**/*.pth **/.pytest.ini **/.pytest.toml **/conftest.py **/pytest.ini **/pytest.toml **/setup.cfg **/tox.ini " +
+			"_pytest.* _pytest/** own/** pytest.* pytest/** sitecustomize.* sitecustomize/** usercustomize.* usercustomize/**"},
 		{"junit", "mvn test", "", "own/**"},
 		{"exit", "/usr/bin/cargo test", "", ".cargo/** own/**"},
 		{"exit", "make test", "", "GNUmakefile Makefile makefile own/**"},

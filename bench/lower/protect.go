@@ -16,9 +16,17 @@ func protect(format string, argv []string, cwd string, declared ...[]string) []s
 	}
 	switch {
 	case format == "gotest":
-		globs = append(globs, "**/*_test.go", "**/testdata/**", "go.work*", "~vendor/**")
+		globs = append(globs, "**/*_test.go", "**/testdata/**")
+		for _, dir := range upwards(cwd) {
+			globs = append(globs, path.Join(dir, "go.work*"), "~"+path.Join(dir, "vendor/**"))
+		}
 	case format == "junit" && runsPytest(argv):
-		globs = append(globs, "**/conftest.py", "pytest.ini", "tox.ini", "setup.cfg", "pytest.py", "_pytest/**", "sitecustomize.py", "usercustomize.py", "**/*.pth")
+		globs = append(globs, pytestFiles...)
+		for _, dir := range slices.Compact([]string{"", cwd}) {
+			for _, module := range pytestModules {
+				globs = append(globs, path.Join(dir, module+".*"), path.Join(dir, module, "**"))
+			}
+		}
 	}
 	switch program {
 	case "cargo":
@@ -27,6 +35,23 @@ func protect(format string, argv []string, cwd string, declared ...[]string) []s
 		globs = append(globs, makefiles(argv, cwd)...)
 	}
 	return sorted(globs)
+}
+
+// pytestFiles are what pytest takes its configuration and hooks from: it looks for them beside the tests that it is given, and upwards from there.
+var pytestFiles = []string{
+	"**/conftest.py", "**/pytest.ini", "**/.pytest.ini", "**/pytest.toml", "**/.pytest.toml", "**/tox.ini", "**/setup.cfg", "**/*.pth",
+}
+
+// pytestModules are loaded before any test is, from the directory in which Python starts before any other: as a source, a compiled file or a package.
+var pytestModules = []string{"pytest", "_pytest", "sitecustomize", "usercustomize"}
+
+// upwards are cwd and the directories above it up to the workspace, in which a go command looks for its project.
+func upwards(cwd string) []string {
+	dirs := []string{""}
+	for dir := path.Clean(cwd); dir != "." && dir != "/"; dir = path.Dir(dir) {
+		dirs = append(dirs, dir)
+	}
+	return dirs
 }
 
 func runsPytest(argv []string) bool {

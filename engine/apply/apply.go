@@ -66,13 +66,15 @@ type Summary struct {
 	Run      int // tasks that were started, whatever they ended with
 	Reuse    int // tasks for which a record served, restored ones included
 	Restored int
-	// By the status that tasks ended with; Failed also counts reused failures, and those that Options.Failed names.
+	// By the status that tasks ended with; Failed also counts reused failures, and those that Options.Failed names, but not those in Absorbed.
 	Failed, Infra, Provider, Cancelled int
 	Skipped, Unneeded                  int
 	Flaky                              int // tasks whose outcome is "flaky"
 	USD                                *float64
 	Wall                               time.Duration
 	Interrupted                        bool
+	// Absorbed are the failed tasks of which a dependent that tolerates failures made something: what is to be said of them, it says.
+	Absorbed map[task.ID]bool
 	// Ends is parallel to the graph's tasks: what each ended with, as its dependents saw it.
 	Ends []End
 }

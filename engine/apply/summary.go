@@ -82,7 +82,31 @@ func (l *loop) count(id task.ID, end *task.End, phase sched.Phase) {
 
 func (l *loop) summary() *Summary {
 	l.sum.Ends = l.s.Ends()
+	l.sum.Absorbed = absorbed(l.p.Graph, l.p.Wanted, l.sum.Ends)
+	l.sum.Failed -= len(l.sum.Absorbed)
 	l.sum.Wall = l.o.Clock().Sub(l.began)
 	l.sum.Interrupted = l.interrupted
 	return &l.sum
+}
+
+// absorbed finds the failures that came, directly or by way of what they skipped, to a task that tolerates failures and ended well.
+func absorbed(g *task.Graph, wanted []bool, ends []End) map[task.ID]bool {
+	found := map[task.ID]bool{}
+	for id := range g.Tasks {
+		if !wanted[id] || ends[id].Status != task.OK {
+			continue
+		}
+		for i := range g.Tasks[id].Deps {
+			d := &g.Tasks[id].Deps[i]
+			e := &ends[d.On]
+			switch {
+			case d.Tolerate != task.TolerateFailed || e.Status != task.Failed:
+			case e.Record != nil:
+				found[d.On] = true
+			case e.Root != task.None:
+				found[e.Root] = true
+			}
+		}
+	}
+	return found
 }

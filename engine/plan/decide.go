@@ -24,6 +24,7 @@ type decider struct {
 	real   task.Ends  // certain and guess as values, made once
 	hypo   task.Ends
 	steady bool // certainEnd tells no shaky ends
+	gone   LostSamples
 }
 
 type certainty uint8
@@ -37,7 +38,7 @@ const (
 )
 
 // Decide says for every task whether it runs. It touches no disk but by in.Files. A MissingInputs error lists every input file that is not there;
-// the plan is returned with it, and those tasks are decided run.
+// the plan is returned with it, and those tasks are decided run. So does a LostSamples error.
 func Decide(in Inputs) (*Plan, error) {
 	g := in.Graph
 	p := &Plan{Graph: g, Items: make([]Item, len(g.Tasks)), Wanted: Closure(g, in.Want), Inputs: &in}
@@ -71,8 +72,11 @@ func Decide(in Inputs) (*Plan, error) {
 			missing = append(missing, m...)
 		}
 	}
-	if missing != nil {
+	switch {
+	case missing != nil:
 		return p, missing
+	case d.gone != nil:
+		return p, d.gone
 	}
 	return p, nil
 }
@@ -164,6 +168,9 @@ func (d *decider) byKey(id task.ID, key task.Key) {
 	case !serves:
 		it.Decision = Run
 		d.guess(id, end)
+		if d.p.Graph.Tasks[id].Spec.Kind().Frozen && it.Known && len(reasons) > 0 && reasons[0].Code == OutputMissing {
+			d.gone = append(d.gone, &LostSample{id, r, reasons[0].Detail})
+		}
 	case d.state[id]&open != 0 || !it.Known:
 		it.Decision, it.Record, it.Restore = Maybe, r, restore
 		d.guess(id, end)

@@ -69,7 +69,7 @@ type Inputs struct {
 	Latest       func(address string) *task.Record // the newest record that an address ran under, whatever its key, or nil
 	Started      func(address string) bool         // an earlier run began a task under this address
 	Files        Files
-	Stored       func(o task.Output) bool    // whether the content of an output of a Files task is in the store
+	Stored       func(o task.Output) bool    // whether the content of an output is in the store; nil: all is
 	Now          int64                       // Unix nanoseconds, for best-before
 	Want         []task.ID                   // the tasks chosen; what they depend on comes along. nil is all
 	Replace      map[task.ID]bool            // run although a record holds

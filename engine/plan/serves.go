@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"time"
 
 	"pbuild/engine/task"
@@ -23,10 +24,48 @@ func (p *Plan) Serves(id task.ID, r *task.Record) (restore []int, reasons []Reas
 	case in.MinIsolation != nil && r.Isolation != "" && !in.MinIsolation(r.Isolation): // pure kinds have none
 		return nil, []Reason{{Code: Isolation, Detail: r.Isolation}}, false
 	}
-	if !t.Spec.Kind().Files || r.Status != task.OK {
+	switch {
+	case r.Status != task.OK:
 		return nil, nil, true
+	case t.Spec.Kind().Files:
+		return p.outputs(t, r)
 	}
-	return p.outputs(t, r)
+	lost := p.lost(r)
+	return nil, lost, lost == nil
+}
+
+// lost are the outputs of r whose content is no longer in the store.
+func (p *Plan) lost(r *task.Record) (lost []Reason) {
+	if p.Inputs.Stored == nil {
+		return nil
+	}
+	for _, o := range r.Outputs {
+		if !o.Digest.IsZero() && !p.Inputs.Stored(o) {
+			lost = append(lost, Reason{Code: OutputMissing, Detail: o.Role})
+		}
+	}
+	return lost
+}
+
+// A LostSample is a frozen task whose record holds while what it gave is gone. It is never run again unasked: that could cost money, and would give something else.
+type LostSample struct {
+	Task   task.ID
+	Record *task.Record
+	Output string
+}
+
+func (e *LostSample) Error() string {
+	return fmt.Sprintf("output %s of a sample that cannot be made again is not in the store (key %s)", e.Output, e.Record.Key.Short())
+}
+
+// LostSamples are all of a plan's, in the order of tasks.
+type LostSamples []*LostSample
+
+func (e LostSamples) Error() string {
+	if len(e) == 1 {
+		return e[0].Error()
+	}
+	return fmt.Sprintf("%s, and %d more", e[0].Error(), len(e)-1)
 }
 
 // outputs compares the files that r says were made with those on the disk.

@@ -6,7 +6,8 @@ import (
 )
 
 // A log is a sequence of frames, each a stream byte (1 or 2), the length and the data, in the order in which the data came.
-// stdout and stderr stay apart and in order.
+// stdout and stderr stay apart and in order. A runner's log has no two frames of one stream in a row: how many reads it took to
+// get some output is chance, and equal output must be an equal log.
 
 const (
 	Stdout = 1
@@ -18,6 +19,28 @@ func AppendLog(log []byte, stream byte, data []byte) []byte {
 	log = append(log, stream)
 	log = binary.AppendUvarint(log, uint64(len(data)))
 	return append(log, data...)
+}
+
+// JoinFrames makes one frame of those of one stream that follow each other.
+func JoinFrames(log []byte) ([]byte, error) {
+	out := make([]byte, 0, len(log))
+	var open []byte
+	var of byte
+	flush := func() {
+		if len(open) > 0 {
+			out = AppendLog(out, of, open)
+			open = open[:0]
+		}
+	}
+	err := EachFrame(log, func(stream byte, data []byte) {
+		if stream != of {
+			flush()
+			of = stream
+		}
+		open = append(open, data...)
+	})
+	flush()
+	return out, err
 }
 
 // EachFrame calls f for every frame of a log.

@@ -94,6 +94,7 @@ type Start struct {
 	Exempt []string
 
 	// Files are laid over the workspace last (a problem statement). Paths are relative to the workspace, or to HOME if they begin with "~/".
+	// A variable of Env whose value is one of these names has the file's absolute path in its stead: only the runner knows that.
 	Files map[string][]byte
 }
 

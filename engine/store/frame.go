@@ -48,26 +48,29 @@ var (
 	errVersion = errors.New("a newer pbuild wrote it")
 )
 
-// parseHeader returns a segment's mark. first is what follows the header: a damaged header is mended by the first frame, which
-// repeats the mark.
-func parseHeader(kind byte, header, first []byte) (mark, error) {
-	m := mark(header[8:16])
-	if crc32.Checksum(header[:16], castagnoli) == binary.LittleEndian.Uint32(header[16:]) {
-		if [7]byte(header[:7]) != [7]byte{'p', 'b', 'u', 'i', 'l', 'd', kind} {
-			return m, errHeader
-		}
-		if header[7] != formatVersion {
-			return m, errVersion
-		}
-		return m, nil
+// parseHeader returns a segment's mark.
+func parseHeader(kind byte, header []byte) (mark, error) {
+	switch {
+	case crc32.Checksum(header[:16], castagnoli) != binary.LittleEndian.Uint32(header[16:]):
+		return mark{}, errHeader
+	case string(header[:7]) != "pbuild"+string(rune(kind)):
+		return mark{}, errHeader
+	case header[7] != formatVersion:
+		return mark{}, errVersion
 	}
-	if len(first) >= frameSize {
-		m = mark(first)
-		if _, _, ok := cutFrame(first, m); ok {
-			return m, nil
-		}
+	return mark(header[8:16]), nil
+}
+
+// mendHeader returns the mark of a segment with a damaged header: its first frame, which b begins with, repeats the mark.
+func mendHeader(b []byte) (mark, error) {
+	if len(b) < frameSize {
+		return mark{}, errHeader
 	}
-	return m, errHeader
+	m := mark(b)
+	if _, _, ok := cutFrame(b, m); !ok {
+		return mark{}, errHeader
+	}
+	return m, nil
 }
 
 func appendFrame(dst []byte, m mark, payload []byte) []byte {

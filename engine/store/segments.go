@@ -136,19 +136,24 @@ func (s *segments) loadSegment(n, flag int) {
 		return
 	}
 	g.f = f
-	head := make([]byte, 1<<17) // the header, and a first frame that could mend it
-	got, err := f.ReadAt(head, 0)
-	if err != nil && err != io.EOF {
+	var head [headerSize]byte
+	switch n, err := f.ReadAt(head[:], 0); {
+	case err == io.EOF && n < headerSize: // torn while it was made
+		g.sealed = false
+		return
+	case err != nil:
 		s.ledger.add(Damage{File: g.path, Reason: err.Error()})
 		return
 	}
-	if got < headerSize { // torn while it was made
-		g.sealed = false
-		return
+	g.mark, err = parseHeader(s.kind, head[:])
+	if err == errHeader {
+		first := make([]byte, smallLimit+2*firstRead) // as large as most first frames
+		n, _ := f.ReadAt(first, headerSize)
+		g.mark, err = mendHeader(first[:n])
 	}
-	if g.mark, err = parseHeader(s.kind, head[:headerSize], head[headerSize:got]); err != nil {
+	if err != nil {
 		s.newer = s.newer || errors.Is(err, errVersion)
-		s.ledger.add(Damage{File: g.path, Bytes: int64(got), Records: 1, Reason: err.Error()})
+		s.ledger.add(Damage{File: g.path, Records: 1, Reason: err.Error()})
 		return
 	}
 	g.sealed = false

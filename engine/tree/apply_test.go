@@ -194,6 +194,7 @@ func FuzzApply(f *testing.F) {
 	f.Add([]byte("diff --git a/bin b/bin\nindex 0000..1111 100644\nGIT binary patch\nliteral 5\nMc$@(*0R-3s\n\n"))
 	f.Add([]byte("--- a/f\n+++ b/f\n@@ -1 +1,99999999999 @@\n-f\n"))
 	f.Add([]byte("\x00\xff\n--- \n+++ \n@@ @@\n"))
+	f.Add([]byte("diff --git a/new b/new\n\n--- /dev/null\n+++ w\n@@ -0,0 +1 @@\n+\n")) // git 2.39 fails an assertion
 	r := open(f)
 	base := r.mustMake(f, files{"f": "f\n", "bin": "\x00", "l:link": "f"})
 	f.Fuzz(func(t *testing.T, patch []byte) {

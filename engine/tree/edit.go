@@ -31,23 +31,26 @@ func (r *Repo) edit(ctx context.Context, base digest.Digest, edits []Edit) (dige
 			given = append(given, e.Blob)
 		}
 	}
-	if i, err := r.missing(ctx, given); err != nil {
+	if absent, err := r.absent(ctx, given); err != nil {
 		return none, err
-	} else if i >= 0 {
-		return none, fmt.Errorf("blob %s is not there", given[i])
+	} else if len(absent) > 0 {
+		return none, fmt.Errorf("blob %s is not there", absent[0])
 	}
 	var entries []Entry
+	var blobs []rawObject
 	for i, e := range edits {
 		if last[e.Path] != i {
 			continue
 		}
 		if e.Mode != 0 && e.Blob.IsZero() {
-			var err error
-			if e.Blob, err = r.put(ctx, "blob", e.Content); err != nil {
-				return none, err
-			}
+			blob := newObject("blob", e.Content)
+			blobs = append(blobs, blob)
+			e.Blob = blob.id
 		}
 		entries = append(entries, Entry{e.Path, e.Mode, e.Blob})
+	}
+	if err := r.put(ctx, blobs...); err != nil {
+		return none, err
 	}
 	return r.change(ctx, base, entries)
 }
@@ -89,11 +92,13 @@ func (r *Repo) change(ctx context.Context, base digest.Digest, entries []Entry) 
 	if !root.changed {
 		return base, nil
 	}
-	id, err := r.store(ctx, root)
-	if err == nil {
-		r.from(base, id)
+	trees := root.trees(nil)
+	if err := r.put(ctx, trees...); err != nil {
+		return digest.Digest{}, err
 	}
-	return id, err
+	id := trees[len(trees)-1].id
+	r.from(base, id)
+	return id, nil
 }
 
 // A node is a file, or a directory of which only what is needed was read.
@@ -191,21 +196,19 @@ func (n *node) anyLaid() bool {
 	return false
 }
 
-// store writes the directories that changed, the innermost first, so that a tree is there only after all that it names.
-func (r *Repo) store(ctx context.Context, n *node) (digest.Digest, error) {
+// trees adds the directories that changed, the innermost first, so that a tree is stored only after all that it names. n's own comes last.
+func (n *node) trees(out []rawObject) []rawObject {
 	items := make([]item, 0, len(n.kids))
 	for _, kid := range n.kids {
 		if kid.mode == modeDir && kid.changed {
-			id, err := r.store(ctx, kid)
-			if err != nil {
-				return id, err
-			}
-			if id == emptyTree {
+			before := len(out)
+			out = kid.trees(out)
+			if kid.id = out[len(out)-1].id; kid.id == emptyTree {
+				out = out[:before]
 				continue
 			}
-			kid.id = id
 		}
 		items = append(items, kid.item)
 	}
-	return r.put(ctx, "tree", formatTree(items))
+	return append(out, newObject("tree", formatTree(items)))
 }

@@ -108,40 +108,87 @@ func sumID(sum []byte) (d digest.Digest) {
 	return d
 }
 
-// put stores one object as git would, unless it is there. A loose file appears whole, by rename; no process is started for it.
-func (r *Repo) put(ctx context.Context, kind string, content []byte) (digest.Digest, error) {
-	id := objectID(kind, content)
-	missing, err := r.missing(ctx, []digest.Digest{id})
-	if err != nil || missing < 0 {
-		return id, err
-	}
-	hexID := name(id)
-	var packed bytes.Buffer
-	z, _ := zlib.NewWriterLevel(&packed, zlib.BestSpeed)
-	fmt.Fprintf(z, "%s %d\x00", kind, len(content))
-	z.Write(content)
-	z.Close()
-	dir := filepath.Join(r.dir, "objects", hexID[:2])
-	if err := os.Mkdir(dir, 0o755); err != nil && !os.IsExist(err) {
-		return id, err
-	}
-	return id, replace(filepath.Join(dir, hexID[2:]), packed.Bytes(), 0o444)
+// A rawObject is an object that is to be stored.
+type rawObject struct {
+	id      digest.Digest
+	kind    string
+	content []byte
 }
 
-// missing returns the index of the first object that is not there, or -1.
-func (r *Repo) missing(ctx context.Context, ids []digest.Digest) (int, error) {
+func newObject(kind string, content []byte) rawObject {
+	return rawObject{objectID(kind, content), kind, content}
+}
+
+// put stores objects as git would, those that are not there, in the given order: what an object names comes before it. A loose file appears whole, by
+// rename; no process is started for it.
+func (r *Repo) put(ctx context.Context, objects ...rawObject) error {
+	ids := make([]digest.Digest, len(objects))
+	for i, o := range objects {
+		ids[i] = o.id
+	}
+	absent, err := r.absent(ctx, ids)
+	if err != nil {
+		return err
+	}
+	var z deflater
+	for _, o := range objects {
+		if len(absent) == 0 {
+			return nil
+		}
+		if o.id != absent[0] {
+			continue
+		}
+		absent = absent[1:]
+		if err := r.putLoose(o, &z); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Repo) putLoose(o rawObject, z *deflater) error {
+	hexID := name(o.id)
+	dir := filepath.Join(r.dir, "objects", hexID[:2])
+	if err := os.Mkdir(dir, 0o755); err != nil && !os.IsExist(err) {
+		return err
+	}
+	return replace(filepath.Join(dir, hexID[2:]), z.object(o), 0o444)
+}
+
+// A deflater writes objects as loose files hold them. Its memory, near a megabyte, serves one after the other.
+type deflater struct {
+	w   *zlib.Writer
+	out bytes.Buffer
+}
+
+// object returns o deflated, valid until the next call.
+func (z *deflater) object(o rawObject) []byte {
+	z.out.Reset()
+	if z.w == nil {
+		z.w, _ = zlib.NewWriterLevel(&z.out, zlib.BestSpeed)
+	} else {
+		z.w.Reset(&z.out)
+	}
+	fmt.Fprintf(z.w, "%s %d\x00", o.kind, len(o.content))
+	z.w.Write(o.content)
+	z.w.Close()
+	return z.out.Bytes()
+}
+
+// absent returns those of ids that are not there, in order.
+func (r *Repo) absent(ctx context.Context, ids []digest.Digest) ([]digest.Digest, error) {
 	ask, err := names(ids)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	first := -1
+	var out []digest.Digest
 	err = r.infos.each(ctx, ask, func(i int, o object) error {
-		if o.kind == "missing" && first < 0 {
-			first = i
+		if o.kind == "missing" {
+			out = append(out, ids[i])
 		}
 		return nil
 	})
-	return first, err
+	return out, err
 }
 
 // dirCache keeps parsed tree objects, which never change. It is emptied when it is full: candidates of one base come close together.

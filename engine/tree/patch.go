@@ -188,7 +188,13 @@ var worldly = []string{"unable to write", "unable to create", "unable to open ob
 // rejection turns git's refusal of a patch into a *Rejection, and passes on what is not one.
 func rejection(err error) error {
 	var g *gitError
-	if !errors.As(err, &g) || g.exit < 0 {
+	if !errors.As(err, &g) {
+		return err
+	}
+	if g.exit < 0 { // a signal: some patches trip git's own assertions, but a kill is the world's
+		if how := g.err.Error(); strings.Contains(how, "aborted") || strings.Contains(how, "segmentation fault") {
+			return &Rejection{[]string{"git apply breaks down over this patch"}}
+		}
 		return err
 	}
 	var reasons []string

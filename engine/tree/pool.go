@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,6 +33,8 @@ type reader struct {
 	in  io.WriteCloser
 	out *bufio.Reader
 	bad *bytes.Buffer
+
+	once bool // it buffers, and so serves one list of questions
 }
 
 func newPool(r *Repo, args ...string) *pool {
@@ -45,6 +48,9 @@ type object struct {
 	body io.Reader
 }
 
+// many is from how many questions on a process of its own is worth it: one that is told to buffer need not write after every answer.
+const many = 100
+
 // each asks for all names and calls f with each answer, in order. What f leaves of a body is skipped.
 // f must not use the same pool.
 func (p *pool) each(ctx context.Context, names []string, f func(i int, o object) error) error {
@@ -57,7 +63,7 @@ func (p *pool) each(ctx context.Context, names []string, f func(i int, o object)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	rd, err := p.take()
+	rd, err := p.take(len(names) >= many)
 	if err != nil {
 		return err
 	}
@@ -85,13 +91,18 @@ func (p *pool) each(ctx context.Context, names []string, f func(i int, o object)
 	return err
 }
 
+// ask writes the questions. A process that buffers answers when it sees their end.
 func (rd *reader) ask(names []string) error {
 	w := bufio.NewWriter(rd.in)
 	for _, n := range names {
 		w.WriteString(n)
 		w.WriteByte('\n')
 	}
-	return w.Flush()
+	err := w.Flush()
+	if rd.once {
+		rd.in.Close()
+	}
+	return err
 }
 
 func (p *pool) answer(rd *reader, name string, f func(object) error) error {
@@ -126,21 +137,25 @@ func (p *pool) answer(rd *reader, name string, f func(object) error) error {
 	return err
 }
 
-func (p *pool) take() (*reader, error) {
+func (p *pool) take(once bool) (*reader, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil, fmt.Errorf("the repository is closed")
 	}
-	if n := len(p.idle); n > 0 {
+	if n := len(p.idle); n > 0 && !once {
 		rd := p.idle[n-1]
 		p.idle = p.idle[:n-1]
 		return rd, nil
 	}
 	// It must outlive the call that starts it, and so cannot be bound to a context nor, by the signal of a dying thread, to a thread.
-	cmd := p.repo.command(context.Background(), call{}, p.args...)
+	args := p.args
+	if once {
+		args = append(slices.Clip(args), "--buffer")
+	}
+	cmd := p.repo.command(context.Background(), call{}, args...)
 	unbind(cmd)
-	rd := &reader{cmd: cmd, bad: new(bytes.Buffer)}
+	rd := &reader{cmd: cmd, bad: new(bytes.Buffer), once: once}
 	cmd.Stderr = &limited{rd.bad, 4 << 10}
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -157,7 +172,7 @@ func (p *pool) take() (*reader, error) {
 func (p *pool) put(rd *reader) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
+	if p.closed || rd.once {
 		rd.end()
 		return
 	}

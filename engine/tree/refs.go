@@ -22,8 +22,7 @@ func (r *Repo) Has(ctx context.Context, tree digest.Digest) bool {
 	if _, ok := tree.Git(); !ok {
 		return false
 	}
-	missing, err := r.missing(ctx, []digest.Digest{tree})
-	if err != nil || missing >= 0 {
+	if absent, err := r.absent(ctx, []digest.Digest{tree}); err != nil || len(absent) > 0 {
 		return false
 	}
 	return r.isWhole(ctx, tree)
@@ -57,8 +56,8 @@ func (r *Repo) whole(ctx context.Context, tree digest.Digest) bool {
 		}
 		level = next
 	}
-	missing, err := r.missing(ctx, files)
-	return err == nil && missing < 0
+	absent, err := r.absent(ctx, files)
+	return err == nil && len(absent) == 0
 }
 
 // Keep makes trees durable and gives each a ref, so that no collection takes it.
@@ -108,7 +107,7 @@ func (r *Repo) drop(ctx context.Context, live func(digest.Digest) bool) error {
 		return err
 	}
 	// git leaves the old packs where there is nothing at all to put in a new one.
-	if _, err := r.put(ctx, "tree", nil); err != nil {
+	if err := r.put(ctx, newObject("tree", nil)); err != nil {
 		return err
 	}
 	var dead strings.Builder

@@ -1,8 +1,12 @@
+//go:build unix
+
 package tree
 
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -370,4 +374,30 @@ func TestEnvironmentIsScrubbed(t *testing.T) {
 	}
 	_, err = r.Apply(ctx, b, patch)
 	wantRejection(t, err, "patch does not apply")
+}
+
+// A cancelled fetch is killed at once, with the processes that git started for it.
+func TestCancelKillsFetch(t *testing.T) {
+	r := open(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	hungUp := make(chan struct{})
+	go func() {
+		conn, err := listener.Accept() // and never answered
+		if err != nil {
+			return
+		}
+		cancel()
+		io.Copy(io.Discard, conn)
+		close(hungUp)
+	}()
+	_, err = r.FetchGit(ctx, Git{URL: "http://" + listener.Addr().String() + "/x.git", Commit: strings.Repeat("a", 40)})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	<-hungUp // the helper that held the connection is dead
 }

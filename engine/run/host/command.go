@@ -238,7 +238,7 @@ func (s *session) spec(ctx context.Context) (*spec, error) {
 	if s.r.level < run.IsolationSealed {
 		sp.Workspace, sp.Home = filepath.Join(s.path, "w"), filepath.Join(s.path, "h")
 	} else {
-		v := s.r.see(c.Argv[0], c.Env["PATH"], c.Paths, c.Network)
+		v := s.r.see(c.Argv[0], c.Env["PATH"], append(slices.Clone(c.Paths), certificates(c)...), c.Network)
 		sp.Sandbox = sandbox{
 			Root: filepath.Join(s.scratch.dir, "root"), Layers: s.r.states.path("layers"), Scratch: s.scratch.dir,
 			Binds: v.binds, Masks: v.masks, MaskFiles: v.maskFiles, MaskProc: os.Geteuid() == 0,
@@ -251,6 +251,11 @@ func (s *session) spec(ctx context.Context) (*spec, error) {
 	env := maps.Clone(c.Env)
 	if env == nil {
 		env = map[string]string{}
+	}
+	for name, value := range env {
+		if _, ok := c.Start.Files[value]; ok {
+			env[name] = sp.place(value)
+		}
 	}
 	env["HOME"], env["TMPDIR"], env["LANG"], env["TZ"] = sp.Home, s.temp(), "C.UTF-8", "UTC"
 	for _, k := range slices.Sorted(maps.Keys(env)) {
@@ -320,6 +325,20 @@ func holding(globs []string, all []tree.Entry) []string {
 
 func matchesAny(globs []string, path string) bool {
 	return slices.ContainsFunc(globs, func(g string) bool { return doublestar.MatchUnvalidated(g, path) })
+}
+
+// certificates are the files of trusted certificates that the environment of a command with network names.
+func certificates(c *run.Command) []string {
+	var out []string
+	if !c.Network {
+		return nil
+	}
+	for _, name := range []string{"SSL_CERT_FILE", "SSL_CERT_DIR", "PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS"} {
+		if p := c.Env[name]; p != "" {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // forwards says where the user's configuration files are shown: at the same place below HOME, or where they are.

@@ -111,8 +111,11 @@ func (r *Runner) Stat() ([]Stat, error) { return r.states.stat() }
 // returns the bytes freed. Only the process that holds the workspace's lock may call it, and Remove.
 func (r *Runner) Trim(budget int64) (int64, error) {
 	freed, err := r.states.trim(budget)
-	return freed, errors.Join(err, sweepScratch(r.opt.Scratch))
+	return freed, errors.Join(err, sweepScratch(r.runs()))
 }
+
+// runs is where runs that keep nothing have their scratch directories.
+func (r *Runner) runs() string { return filepath.Join(r.opt.Scratch, "run") }
 
 // Remove removes one state.
 func (r *Runner) Remove(state task.Key) error { return r.states.remove(state.String()) }
@@ -184,7 +187,10 @@ func (r *Runner) outside() (string, error) {
 	var why error
 	for _, dir := range []string{r.opt.Scratch, temp} {
 		if why = r.clear(dir); why == nil {
-			return dir, nil
+			// In a directory that everybody may write to, somebody else may have been first.
+			if why = ownDir(dir); why == nil {
+				return dir, nil
+			}
 		}
 	}
 	return "", fmt.Errorf("host: no directory for workspaces: %w", why)

@@ -32,9 +32,12 @@ func ctime(fi fs.FileInfo) int64               { return fi.ModTime().UnixNano() 
 func hardLinks(fs.FileInfo) uint64             { return 1 }
 func tryLock(*os.File) error                   { return nil }
 func waitLock(context.Context, *os.File) error { return nil }
+func ownDir(dir string) error                  { return os.MkdirAll(dir, 0o700) }
 func isCrossDevice(error) bool                 { return true }
 
 // InPlace cannot run anything here.
-func InPlace(context.Context, *run.Command, string, []string) (*run.Result, error) {
+type InPlace struct{}
+
+func (*InPlace) Run(context.Context, *run.Command, string, []string) (*run.Result, error) {
 	return nil, errWindows
 }

@@ -19,10 +19,14 @@ import (
 	"pbuild/engine/digest"
 )
 
-// Init must be the first call of main, and of TestMain. Where the runner has re-executed the program as the first process of a sandbox, it does
-// that work and never returns.
+// Init must be the first call of main, and of TestMain. Where the runner has re-executed the program as the first process of a sandbox, or as the spawner,
+// it does that work and never returns.
 func Init() {
-	if os.Args[0] != initName {
+	switch os.Args[0] {
+	case initName:
+	case spawnerName:
+		spawn()
+	default:
 		return
 	}
 	runtime.LockOSThread() // no_new_privs and the parent-death of what it starts belong to a thread
@@ -54,6 +58,7 @@ func (i *initProcess) run() error {
 	if err := i.in.Decode(&i.spec); err != nil {
 		return fmt.Errorf("read the spec: %w", err)
 	}
+	syscall.Umask(0o022) // what a command makes must not depend on who runs it
 	s := &i.spec
 	i.workspace, i.home = s.Workspace, s.Home
 	cleanUp, err := enter(s)
@@ -146,6 +151,7 @@ func (i *initProcess) command() (*end, time.Time, error) {
 		return nil, started, err
 	}
 	if err := i.out.Encode(reply{Started: true}); err != nil {
+		killTree(pid) // the runner is gone, and nothing else would end it
 		return nil, started, err
 	}
 	go i.obey(pid)

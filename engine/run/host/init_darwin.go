@@ -19,6 +19,10 @@ func enter(s *spec) (cleanUp func() error, err error) {
 
 func commandAttr(*spec) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
+func adoptOrphans() error { return errors.ErrUnsupported }
+
+const noSignal = 0
+
 func closeOnExec() {
 	for fd := fdOrders; fd < fdEnd; fd++ {
 		syscall.CloseOnExec(fd)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -21,7 +22,7 @@ const commandUser = 1000
 func enter(s *spec) (cleanUp func() error, err error) {
 	if s.Isolation < run.IsolationSealed {
 		if s.Isolation == run.IsolationNone {
-			if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			if err := adoptOrphans(); err != nil {
 				return nil, fmt.Errorf("become subreaper: %w", err)
 			}
 		} else if err := ownProc(); err != nil {
@@ -41,6 +42,12 @@ func enter(s *spec) (cleanUp func() error, err error) {
 	unix.Sethostname([]byte("pbuild"))
 	return func() error { return unforward(forwarded) }, nil
 }
+
+// adoptOrphans makes this process the parent of whatever below it loses its own.
+func adoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
+
+// noSignal keeps a write to whom nobody listens from being a signal.
+const noSignal = unix.MSG_NOSIGNAL
 
 // ownProc shows the processes of this pid namespace in /proc, which would else show those of the host under other numbers.
 func ownProc() error {
@@ -112,6 +119,7 @@ func killTree(int) {
 		for _, pid := range found {
 			unix.Kill(pid, unix.SIGKILL)
 		}
+		time.Sleep(time.Millisecond) // a killed process needs a moment to be dead
 	}
 }
 

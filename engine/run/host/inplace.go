@@ -5,7 +5,6 @@ package host
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -15,10 +14,10 @@ import (
 	"pbuild/engine/run"
 )
 
-// InPlace runs a command in dir as it is: no sandbox, no state. It dies as a process group; what leaves the group lives on, but does not hold the
-// return up. Of c it takes Argv, Secrets, Log, and the limits of time and output. env holds everything, HOME too; CPU, memory and processes are not limited. It is for `task` blocks, of which there may be ten thousand that each take a
+// Run runs a command in dir as it is: no sandbox, no state. It dies as a process group; what leaves the group lives on, but does not hold the
+// return up. If this process is killed, all of the command dies. Of c it takes Argv, Secrets, Log, and the limits of time and output. env holds everything, HOME too; CPU, memory and processes are not limited. It is for `task` blocks, of which there may be ten thousand that each take a
 // millisecond: one goroutine, no timer that is not asked for, and little beside fork and exec.
-func InPlace(ctx context.Context, c *run.Command, dir string, env []string) (*run.Result, error) {
+func (s *InPlace) Run(ctx context.Context, c *run.Command, dir string, env []string) (*run.Result, error) {
 	if len(c.Argv) == 0 {
 		return nil, fmt.Errorf("host: no command")
 	}
@@ -29,7 +28,7 @@ func InPlace(ctx context.Context, c *run.Command, dir string, env []string) (*ru
 	if err != nil {
 		return nil, err
 	}
-	var p inPlace
+	p := inPlace{spawner: s}
 	started := time.Now()
 	if err := p.start(program, c.Argv, dir, env); err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.Argv[0], err)
@@ -45,19 +44,24 @@ func InPlace(ctx context.Context, c *run.Command, dir string, env []string) (*ru
 	}
 	if err := p.pump(l, c.Limits.Idle); err != nil {
 		p.kill()
-		p.wait(0)
+		p.wait()
 		return nil, fmt.Errorf("read the output of %s: %w", c.Argv[0], err)
 	}
-	p.wait(0)
-	if ctx.Err() != nil {
+	p.wait()
+	switch {
+	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
+	case p.lost:
+		return nil, errSpawner
+	case p.end.Errno != 0:
+		return nil, fmt.Errorf("start %s: %w", c.Argv[0], syscall.Errno(p.end.Errno))
 	}
+	status := syscall.WaitStatus(p.end.Status)
 	res := &run.Result{
-		Exit: p.status.ExitStatus(), Elapsed: time.Since(started), CPU: time.Duration(p.usage.Utime.Nano() + p.usage.Stime.Nano()),
-		MaxRSS: maxRSS(&p.usage), Limits: limitsText(describeTimes(&c.Limits), nil),
+		Exit: status.ExitStatus(), Elapsed: time.Since(started), CPU: time.Duration(p.end.CPU), MaxRSS: p.end.MaxRSS, Limits: limitsText(describeTimes(&c.Limits), nil),
 	}
-	if p.status.Signaled() {
-		res.Exit = 128 + int(p.status.Signal())
+	if status.Signaled() {
+		res.Exit = 128 + int(status.Signal())
 	}
 	if which := p.timedOut.Load(); which != nil {
 		res.TimedOut = *which
@@ -70,42 +74,37 @@ var wallLimit, idleLimit = "wall", "idle"
 
 // An inPlace is one process group and its output.
 type inPlace struct {
-	pid      int
+	spawner  *InPlace
+	id       uint64
+	answer   <-chan ended
 	fds      [2]int // the reading ends of stdout and stderr
 	timedOut atomic.Pointer[string]
-	ended    atomic.Bool // its number may belong to another process
-	late     time.Time   // when to read no more, once it has ended
-	status   syscall.WaitStatus
-	usage    syscall.Rusage
+	late     time.Time // when to read no more, once it has ended
+	over     bool
+	lost     bool // how it ended is not to be known
+	end      ended
 }
 
-func (p *inPlace) start(program string, argv []string, dir string, env []string) error {
-	var ends []int // to be closed here, whatever happens
+func (p *inPlace) start(program string, argv []string, dir string, env []string) (err error) {
+	p.fds = [2]int{-1, -1}
+	ends := [2]int{-1, -1} // the writing ends, which are the command's
 	defer func() {
 		for _, fd := range ends {
-			unix.Close(fd)
+			if fd >= 0 {
+				unix.Close(fd)
+			}
 		}
-	}()
-	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	ends = append(ends, null)
-	p.fds = [2]int{-1, -1}
-	files := []uintptr{uintptr(null), 0, 0}
-	for i := range p.fds {
-		r, w, err := pipe()
 		if err != nil {
 			p.close()
+		}
+	}()
+	for i := range p.fds {
+		if p.fds[i], ends[i], err = pipe(); err != nil {
+			p.fds[i], ends[i] = -1, -1
 			return err
 		}
-		p.fds[i], files[i+1] = r, uintptr(w)
-		ends = append(ends, w)
 	}
-	p.pid, err = syscall.ForkExec(program, argv, &syscall.ProcAttr{Dir: dir, Env: env, Sys: &syscall.SysProcAttr{Setpgid: true}, Files: files})
-	if err != nil {
-		p.close()
-	}
+	p.id, p.answer, err = p.spawner.start(program, argv, dir, env, ends[0], ends[1])
 	return err
 }
 
@@ -118,27 +117,29 @@ func (p *inPlace) close() {
 	}
 }
 
-func (p *inPlace) kill() {
-	if !p.ended.Load() {
-		syscall.Kill(-p.pid, syscall.SIGKILL)
+func (p *inPlace) kill() { p.spawner.kill(p.id) }
+
+// wait returns when the command has ended.
+func (p *inPlace) wait() {
+	if !p.over {
+		e, ok := <-p.answer
+		p.ended(e, ok)
 	}
 }
 
-// wait reaps the command; with WNOHANG it says whether there was something to reap. What is left of its group dies.
-func (p *inPlace) wait(flags int) bool {
-	for !p.ended.Load() {
-		got, err := syscall.Wait4(p.pid, &p.status, flags, &p.usage)
-		if err == syscall.EINTR {
-			continue
-		}
-		if err == nil && got == 0 {
-			return false
-		}
-		p.ended.Store(true)
-		syscall.Kill(-p.pid, syscall.SIGKILL)
+func (p *inPlace) hasEnded() bool {
+	if p.over {
+		return true
 	}
-	return true
+	select {
+	case e, ok := <-p.answer:
+		p.ended(e, ok)
+	default:
+	}
+	return p.over
 }
+
+func (p *inPlace) ended(e ended, ok bool) { p.over, p.lost, p.end = true, !ok, e }
 
 // look is how often a silent command is looked at: one that ended while a daemon holds its pipes would never be at its end.
 const look = 50 * time.Millisecond
@@ -161,10 +162,10 @@ func (p *inPlace) pump(l *logger, idle time.Duration) error {
 		}
 		if ready == 0 || time.Since(looked) > look {
 			looked = time.Now()
-			if ready == 0 && p.ended.Load() {
+			if ready == 0 && p.over {
 				return nil // nothing is left in the pipes
 			}
-			if p.wait(syscall.WNOHANG) && p.late.IsZero() {
+			if p.hasEnded() && p.late.IsZero() {
 				p.late = looked.Add(drain)
 			} else if !p.late.IsZero() && looked.After(p.late) {
 				return nil // whoever goes on writing is no part of the command

@@ -44,7 +44,7 @@ func (l *layer) lay(s *spec) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
 		root, p := l.root, name
-		if below, ok := strings.CutPrefix(name, "~/"); ok {
+		if below, ok := belowHome(name); ok {
 			root, p = l.home, below
 		}
 		if err := l.put(root, p, 0o644, s.Files[name]); err != nil {

@@ -60,7 +60,11 @@ func (l *logger) finish() (log []byte, truncated bool) {
 	if cut > 0 {
 		l.head = run.AppendLog(l.head, run.Stderr, fmt.Appendf(nil, "\n[pbuild: %d bytes of output are cut out here]\n", cut))
 	}
-	return l.tail.appendTo(l.head), cut > 0
+	log, err := run.JoinFrames(l.tail.appendTo(l.head))
+	if err != nil {
+		panic("pbuild bug: a log that was just made cannot be read: " + err.Error())
+	}
+	return log, cut > 0
 }
 
 func (l *logger) keep(stream byte, data []byte) {

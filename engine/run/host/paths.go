@@ -36,10 +36,8 @@ func (r *Runner) see(argv0, path string, named []string, network bool) view {
 	v := view{binds: systemBinds()}
 	add := func(from, to string) {
 		for _, b := range v.binds {
-			if contains(b.From, from) && from == to {
-				return
-			}
-			if b.To == to {
+			// Inside what is shown it is there already, or the link to it is.
+			if contains(b.To, to) {
 				return
 			}
 		}
@@ -58,13 +56,18 @@ func (r *Runner) see(argv0, path string, named []string, network bool) view {
 		if err != nil {
 			continue
 		}
-		from, to := toolchain(real, home), toolchain(filepath.Clean(d), home)
-		if from == "" || to == "" || r.hidden(from) {
+		from := toolchain(real, home)
+		if from == "" || r.hidden(from) {
 			continue
 		}
 		roots = append(roots, bind{from, from})
-		if to != from {
-			roots = append(roots, bind{from, to})
+		if name := filepath.Clean(d); name != real {
+			// The name that PATH has for it must lead there too, and so must the names of what is around it.
+			if to := toolchain(name, home); to != "" && strings.TrimPrefix(real, from) == strings.TrimPrefix(name, to) {
+				roots = append(roots, bind{from, to})
+			} else {
+				roots = append(roots, bind{real, name})
+			}
 		}
 	}
 	for _, p := range named {
@@ -97,7 +100,8 @@ func toolchain(bin, home string) string {
 	case "bin", "sbin", "shims":
 		root = filepath.Dir(bin)
 	}
-	if root == "/" || home != "" && contains(root, home) {
+	_, err := os.Lstat(filepath.Join(root, "pkg", "mod"))
+	if err == nil || root == "/" || home != "" && contains(root, home) {
 		root = bin
 	}
 	if root == "/" || home != "" && contains(root, home) {

@@ -177,6 +177,21 @@ func waitLock(ctx context.Context, f *os.File) error {
 	}
 }
 
+// ownDir makes a directory that only this user can write to, or says why it is not one.
+func ownDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	fi, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if st := fi.Sys().(*syscall.Stat_t); !fi.IsDir() || int(st.Uid) != os.Geteuid() || fi.Mode()&0o022 != 0 {
+		return fmt.Errorf("%s is not this user's alone", dir)
+	}
+	return nil
+}
+
 func isCrossDevice(err error) bool { return errors.Is(err, unix.EXDEV) }
 
 func tryLock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) }

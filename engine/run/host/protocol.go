@@ -1,6 +1,8 @@
 package host
 
 import (
+	"strings"
+
 	"pbuild/engine/digest"
 	"pbuild/engine/run"
 )
@@ -51,6 +53,17 @@ type spec struct {
 	Manifest bool
 	Changes  bool
 }
+
+// place is where the command sees one of Files.
+func (s *spec) place(name string) string {
+	if below, ok := belowHome(name); ok {
+		return s.Home + "/" + below
+	}
+	return s.Workspace + "/" + name
+}
+
+// belowHome is the path below HOME that the name of a laid file stands for, if it does.
+func belowHome(name string) (string, bool) { return strings.CutPrefix(name, "~/") }
 
 // A sandbox is the view that a sealed command has.
 type sandbox struct {

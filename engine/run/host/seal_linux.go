@@ -15,7 +15,6 @@ import (
 // seal builds a root of its own from read-only views of the host's directories, and moves into it. It returns what was forwarded into HOME.
 func seal(s *spec) (forwarded []string, err error) {
 	b := &builder{root: s.Sandbox.Root}
-	unix.Umask(0o022)
 	// A descriptor from outside would be of another mount namespace, which an overlay refuses.
 	b.try("open the layers", func() (err error) { b.lower, err = openDir(s.Sandbox.Layers); return err })
 	b.try("open the scratch directory", func() (err error) { b.upper, err = openDir(s.Sandbox.Scratch); return err })

@@ -21,7 +21,7 @@ func (s *session) makeRoom(ctx context.Context) (err error) {
 	s.overlay = r.overlay && len(s.workspace) < maxLayers && len(s.home) < maxLayers
 	parent := r.states.path("tmp") // a layer is kept by renaming it
 	if s.c.Keep == nil && !s.overlay {
-		parent = r.opt.Scratch
+		parent = r.runs()
 	}
 	if s.scratch, err = newScratch(parent); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package runtest
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -37,10 +38,20 @@ func lay(h *harness) {
 		c := from("", tree, sh("cat a sub/b $HOME/.x/c"))
 		c.Start.Files = map[string][]byte{"a": []byte("1"), "sub/b": []byte("2"), "~/.x/c": []byte("3")}
 		h.want(h.ok(c), "123")
+		c = from("", tree, sh(`cat "$OF_HOME" "$OF_WORKSPACE"; echo "$OTHER"; cd /; cat "$OF_HOME"`))
+		c.Start.Files = map[string][]byte{"sub/b": []byte("2"), "~/.x/c": []byte("3")}
+		c.Env["OF_HOME"], c.Env["OF_WORKSPACE"], c.Env["OTHER"] = "~/.x/c", "sub/b", "~/.x"
+		h.want(h.ok(c), "32~/.x\n3")
 		c.Start.Files = map[string][]byte{"../a": nil}
 		if _, err := h.try(c); err == nil {
 			h.Error("a file was laid outside")
 		}
+	})
+	h.sub("a variable that names a laid file holds its path", func(h *harness) {
+		c := sh(`cat "$HOMEFILE" "$FILE"; echo "$OTHER"`)
+		c.Start.Files = map[string][]byte{"f": []byte("2"), "~/d/g": []byte("1")}
+		maps.Copy(c.Env, map[string]string{"FILE": "f", "HOMEFILE": "~/d/g", "OTHER": "~/f"})
+		h.want(h.ok(c), "12~/f\n")
 	})
 	h.sub("a fresh checkout takes only HOME from the state", func(h *harness) {
 		tree := h.trees.Add(map[string]string{"a": "tree"})

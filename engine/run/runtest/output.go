@@ -20,6 +20,12 @@ func output(h *harness) {
 		h.want(stderr, "e1\ne2\ne3\n")
 		h.want(both, "o1\ne1\no2\ne2\no3\ne3\n")
 	})
+	h.sub("equal output is an equal log, in however many reads it comes", func(h *harness) {
+		slow, fast := h.run(sh("for i in 1 2 3; do /bin/echo o$i; sleep 0.02; done; echo e >&2; sleep 0.02; echo f >&2")), h.run(sh(`printf 'o1\no2\no3\n'; sleep 0.02; printf 'e\nf\n' >&2`))
+		if !bytes.Equal(slow.Log, fast.Log) {
+			h.Errorf("%q and %q", slow.Log, fast.Log)
+		}
+	})
 	h.sub("bytes that are no text", func(h *harness) {
 		h.want(h.ok(sh(`printf '\377\000\376 ok'`)), "\xff\x00\xfe ok")
 	})

@@ -48,6 +48,11 @@ func states(h *harness) {
 		h.run(c)
 		h.want(h.ok(from("always", noTree, sh("cat f"))), "kept\n")
 	})
+	loss(h)
+}
+
+// loss demands that what is not there is said to be lost, and that states are known by their content.
+func loss(h *harness) {
 	h.sub("a lost state is said", func(h *harness) {
 		_, err := h.try(from("never", noTree, sh("true")))
 		var lost *run.LostState
@@ -76,6 +81,11 @@ func states(h *harness) {
 			h.Errorf("times and bits that no tree has are in the manifest")
 		}
 	})
+	sharing(h)
+}
+
+// sharing demands that runs that share a state do not disturb each other.
+func sharing(h *harness) {
 	h.sub("equal states are made once", func(h *harness) {
 		var wg sync.WaitGroup
 		outs := make([]string, 4)

@@ -162,6 +162,11 @@ func commands(h *harness) {
 			h.Errorf("not executable: exit %d", res.Exit)
 		}
 	})
+	surroundings(h)
+}
+
+// surroundings demands what every command finds around it.
+func surroundings(h *harness) {
 	h.sub("the environment is what was given", func(h *harness) {
 		h.Setenv("PBUILD_TEST_LEAK", "leaked")
 		c := sh("env")
@@ -197,6 +202,11 @@ func commands(h *harness) {
 			}
 		}
 	})
+	ends(h)
+}
+
+// ends demands that a command can be ended and measured.
+func ends(h *harness) {
 	h.sub("cancelling ends it with an error", func(h *harness) {
 		ctx, cancel := context.WithCancel(h.Context())
 		c := sh("echo up; sleep 1000")
