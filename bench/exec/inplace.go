@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	"pbuild/bench/kind"
@@ -142,7 +141,7 @@ func readFile(name string, store bool) (task.Output, []byte, error) {
 		if err != nil {
 			return out, nil, err
 		}
-		out.Mode, out.Digest = 0o120000, digest.Of([]byte(target))
+		out.Mode, out.Digest = linkMode, digest.Of([]byte(target))
 		return out, []byte(target), nil
 	case !fi.Mode().IsRegular():
 		return out, nil, fmt.Errorf("output %s is neither a file nor a link", name)
@@ -180,7 +179,7 @@ func (t *Tasks) Restore(o task.Output) error {
 
 func writeFile(name string, mode uint32, content []byte) error {
 	switch mode {
-	case 0o120000:
+	case linkMode:
 		return os.Symlink(string(content), name)
 	case 0o755:
 		return os.WriteFile(name, content, 0o777)
@@ -221,5 +220,3 @@ func (t *Tasks) sandboxed(ctx context.Context, cmd *run.Command, spec *kind.Task
 	}
 	return res, nil
 }
-
-func splitPath(p string) []string { return strings.Split(p, "/") }

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"pbuild/bench/kind"
+	"pbuild/bench/verdict"
 	"pbuild/engine/digest"
 	"pbuild/engine/task"
 	"pbuild/engine/tree"
@@ -179,7 +180,7 @@ func TestSourceDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := &kind.SourceDir{Files: files, Ignore: []string{"skip"}, Path: dir}
-	out := b.run(Source(b.repo, b.blobs), spec)
+	out := b.run(Source(b.repo), spec)
 	got, ok := out.Find(kind.Tree)
 	if out.Status != task.OK || !ok {
 		t.Fatalf("got %+v", out)
@@ -190,7 +191,7 @@ func TestSourceDir(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("changed"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out := b.run(Source(b.repo, b.blobs), spec); out.Status != task.Failed || out.Record || !strings.Contains(out.Reason, "plan again") {
+	if out := b.run(Source(b.repo), spec); out.Status != task.Failed || out.Record || !strings.Contains(out.Reason, "plan again") {
 		t.Errorf("a file changed after the plan: %+v", out)
 	}
 }
@@ -213,7 +214,7 @@ func TestSourceGitAndArchive(t *testing.T) {
 		&kind.SourceGit{URL: dir, Commit: strings.TrimSpace(string(id))},
 		&kind.SourceArchive{Path: filepath.Join(dir, "a.tar"), SHA256: fmt.Sprintf("%x", sha256.Sum256(tarball))},
 	} {
-		out := b.run(Source(b.repo, b.blobs), spec)
+		out := b.run(Source(b.repo), spec)
 		if got, _ := out.Find(kind.Tree); got.Digest != want {
 			t.Errorf("%T: got %+v", spec, out)
 		}
@@ -224,12 +225,12 @@ func TestSourceGitAndArchive(t *testing.T) {
 		&kind.SourceGoMod{Path: "example.com/x", Version: "latest"}:                                        "latest",
 		&kind.SourceGit{URL: dir, Commit: strings.TrimSpace(string(id)), Subdir: "none", Submodules: true}: "none",
 	} {
-		if out := b.run(Source(b.repo, b.blobs), spec); out.Status != task.Failed || out.Record || !strings.Contains(out.Reason, says) {
+		if out := b.run(Source(b.repo), spec); out.Status != task.Failed || out.Record || !strings.Contains(out.Reason, says) {
 			t.Errorf("%T: got %+v", spec, out)
 		}
 	}
 	a := &task.Attempt{Task: &task.Task{Spec: &kind.SourceGit{URL: "http://127.0.0.1:1/x", Commit: strings.Repeat("a", 40)}}}
-	if _, err := Source(b.repo, b.blobs).Run(context.Background(), a); err == nil {
+	if _, err := Source(b.repo).Run(context.Background(), a); err == nil {
 		t.Error("a server that does not answer is no error")
 	}
 }
@@ -471,7 +472,7 @@ func TestComposeOracle(t *testing.T) {
 		}
 		base, fix := b.tree(draw("base")), b.tree(draw("fix"))
 		p := b.patches(&kind.PatchesSpec{TestFiles: []string{"**/*_test.go"}, TestData: []string{"cases.yaml"}}, input("base", base), input("fix", fix))
-		if p.Outcome == patchFailed {
+		if p.Outcome == string(verdict.PatchFailed) {
 			return
 		}
 		out, did := b.compose(p, base, p.Digest(kind.GoldTree), protectGo)

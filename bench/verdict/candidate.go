@@ -87,16 +87,20 @@ type CellOutcome struct {
 	Isolation    string            `json:"isolation,omitempty"` // the lowest of the runs that it stands on
 }
 
-// Flags of a cell. near_limit and state_drift depend on the machine, and so are in no outcome.
+// Flags of runs and cells.
 const (
 	FlagResetProtected  = "reset_protected"
 	FlagExempt          = "exempt"
 	FlagHarnessEdit     = "harness_edit"
 	FlagOutputTruncated = "output_truncated"
 	FlagToolError       = "tool_error"
+	FlagOutOfMemory     = "out_of_memory"
+	FlagNearLimit       = "near_limit"
+	FlagStateDrift      = "state_drift"
 )
 
-var machineFlags = []string{"near_limit", "state_drift"}
+// machineFlags depend on the machine, and so are in no outcome.
+var machineFlags = []string{FlagNearLimit, FlagStateDrift}
 
 // Candidate folds a cell. It returns false where that is not decided: a build or test ended as infra or cancelled, for which see Undone.
 func Candidate(in CellInput) (CellOutcome, bool) {
