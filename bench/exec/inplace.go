@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -72,8 +73,10 @@ func (t *Tasks) inPlace(ctx context.Context, cmd *run.Command, spec *kind.TaskSp
 	if err := t.directory(t.Home); err != nil {
 		return nil, err
 	}
-	env := []string{"HOME=" + t.Home, "TMPDIR=/tmp", "LANG=C.UTF-8", "TZ=UTC"}
-	for name, value := range cmd.Env {
+	vars := run.Fixed(t.Home, "/tmp")
+	maps.Copy(vars, cmd.Env)
+	env := make([]string, 0, len(vars))
+	for name, value := range vars {
 		env = append(env, name+"="+value)
 	}
 	cmd.Argv = spec.Argv
