@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -325,6 +326,8 @@ func scriptRebuilt(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	name := ts.MkAbs(args[0])
 	ts.Check(os.MkdirAll(filepath.Dir(name), 0o777))
+	syscall.ForkLock.RLock() // a child of another script would hold the file open for writing, and it could not be run
+	defer syscall.ForkLock.RUnlock()
 	ts.Check(os.WriteFile(name, b, 0o777))
 }
 

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"pbuild/bench/kind"
+	"pbuild/bench/verdict"
 	"pbuild/engine/apply"
 	"pbuild/engine/digest"
 	"pbuild/engine/plan"
@@ -303,18 +305,9 @@ func (ap *applying) event(e apply.Event) {
 	ap.stream.event(e)
 	ap.progress.event(e)
 	switch {
-	case e.Type == "note" && e.Code == "state_drift":
+	case e.Type == "note" && e.Code == verdict.FlagStateDrift:
 		ap.drift++
-	case e.Type == "end" && e.Record != nil && e.Phase == "done" && hasFlag(e.Record, "near_limit"):
+	case e.Type == "end" && e.Record != nil && e.Phase == "done" && slices.Contains(e.Record.Flags, verdict.FlagNearLimit):
 		ap.near = append(ap.near, e.Task)
 	}
-}
-
-func hasFlag(r *task.Record, flag string) bool {
-	for _, f := range r.Flags {
-		if f == flag {
-			return true
-		}
-	}
-	return false
 }

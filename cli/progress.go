@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"pbuild/bench/verdict"
 	"pbuild/engine/apply"
 	"pbuild/engine/plan"
 	"pbuild/engine/task"
@@ -73,7 +74,7 @@ func (g *progress) event(e apply.Event) {
 	case "retry":
 		g.say(e.Time, "%s %s: try %d: %s", g.v.paintErr(yellow, "retry"), g.plan.Address(e.Task), e.Attempt, e.Detail)
 	case "note":
-		if e.Code == "state_drift" || g.v.verbose {
+		if e.Code == verdict.FlagStateDrift || g.v.verbose {
 			g.say(e.Time, "%s %s: %s", g.v.paintErr(yellow, e.Code), g.plan.Address(e.Task), e.Detail)
 		}
 	}

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"pbuild/bench/agent"
 	"pbuild/bench/kind"
+	"pbuild/bench/verdict"
 	"pbuild/engine/digest"
 	"pbuild/engine/run"
 	"pbuild/engine/task"
@@ -23,8 +25,8 @@ type Samples struct {
 // statementFile is where an agent finds the problem statement, below HOME.
 const statementFile = "problem_statement.md"
 
-// StatementEnv names the variable that says so to the agent.
-const StatementEnv = "PBUILD_PROBLEM_STATEMENT"
+// statementEnv names the variable that says so to the agent.
+const statementEnv = "PBUILD_PROBLEM_STATEMENT"
 
 func (s *Samples) Run(ctx context.Context, a *task.Attempt) (task.Outcome, error) {
 	spec := a.Task.Spec.(*kind.SampleSpec)
@@ -79,7 +81,7 @@ func (s *Samples) command(ctx context.Context, spec *kind.SampleSpec, a *task.At
 		}
 		file := path.Join("~", statementFile)
 		cmd.Start.Files = map[string][]byte{file: statement}
-		cmd.Env[StatementEnv] = file // the runner makes it the absolute path
+		cmd.Env[statementEnv] = file // the runner makes it the absolute path
 	}
 	res, err := c.run(ctx, cmd, a)
 	if err != nil {
@@ -93,9 +95,9 @@ func (s *Samples) command(ctx context.Context, spec *kind.SampleSpec, a *task.At
 	out.Verdict, out.Confirm, out.Facts = task.NoVerdict, false, nil
 	switch {
 	case res.TimedOut != "":
-		out.Outcome = "wall_limit"
+		out.Outcome = string(verdict.WallLimit)
 	case res.Exit != 0:
-		out.Outcome = "agent_crash"
+		out.Outcome = string(verdict.AgentCrash)
 	}
 	end, err := s.endTree(ctx, a.Input("base").Digest, res.Changes)
 	if err != nil {
@@ -109,7 +111,7 @@ func (s *Samples) command(ctx context.Context, spec *kind.SampleSpec, a *task.At
 func (s *Samples) endTree(ctx context.Context, base digest.Digest, changes []run.Change) (digest.Digest, error) {
 	var edits []tree.Edit
 	for _, ch := range changes {
-		if slices.Contains(splitPath(ch.Path), ".git") {
+		if slices.Contains(strings.Split(ch.Path, "/"), ".git") {
 			continue
 		}
 		edits = append(edits, tree.Edit{Path: ch.Path, Mode: ch.Mode, Content: ch.Content})

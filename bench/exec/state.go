@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"pbuild/bench/kind"
+	"pbuild/bench/verdict"
 	"pbuild/engine/digest"
 	"pbuild/engine/run"
 	"pbuild/engine/task"
@@ -144,7 +145,7 @@ func (c *Commands) remake(ctx context.Context, a *task.Attempt) error {
 			return nil, fmt.Errorf("the lost state of %s could not be made again: its command, which once exited with 0, %s", a.Address, ended(res))
 		}
 		if was := recordedManifest(a); a.Note != nil && !was.IsZero() && was != res.Manifest {
-			a.Note("state_drift", fmt.Sprintf("%s made again differs from what its record saw: %s, was %s", a.Address, res.Manifest.Short(), was.Short()))
+			a.Note(verdict.FlagStateDrift, fmt.Sprintf("%s made again differs from what its record saw: %s, was %s", a.Address, res.Manifest.Short(), was.Short()))
 		}
 		return nil, nil
 	})
@@ -178,14 +179,14 @@ func (c *Commands) outcome(res *run.Result, cmd *run.Command, a *task.Attempt) (
 		out.Facts = []string{"pass"}
 	}
 	if res.OutOfMem {
-		out.Flags = append(out.Flags, "out_of_memory")
+		out.Flags = append(out.Flags, verdict.FlagOutOfMemory)
 		out.Reason += ", out of memory"
 	}
 	if res.Truncated {
-		out.Flags = append(out.Flags, "output_truncated")
+		out.Flags = append(out.Flags, verdict.FlagOutputTruncated)
 	}
 	if out.Verdict == task.Pass && cmd.Limits.Wall > 0 && res.Elapsed > cmd.Limits.Wall*4/5 {
-		out.Flags = append(out.Flags, "near_limit")
+		out.Flags = append(out.Flags, verdict.FlagNearLimit)
 	}
 	if out.Verdict != task.Pass {
 		out.Tail = tail(res.Log)
@@ -220,12 +221,18 @@ func put(blobs task.Blobs, out *task.Outcome, role string, v any) error {
 	if err != nil {
 		return err
 	}
-	d, err := blobs.Put(b)
+	o, err := stored(blobs, role, b)
 	if err != nil {
 		return err
 	}
-	out.Outputs = append(out.Outputs, task.Output{Role: role, Digest: d, Size: int64(len(b))})
+	out.Outputs = append(out.Outputs, o)
 	return nil
+}
+
+// stored is an output whose content it has put into blobs.
+func stored(blobs task.Blobs, role string, content []byte) (task.Output, error) {
+	d, err := blobs.Put(content)
+	return task.Output{Role: role, Digest: d, Size: int64(len(content))}, err
 }
 
 // get reads a blob of JSON.

@@ -37,7 +37,7 @@ func (c *Commands) Test(ctx context.Context, a *task.Attempt) (task.Outcome, err
 // protected are the globs of what is put back before the test, with every path of the test patch.
 func (c *Commands) protected(spec *kind.TestSpec, a *task.Attempt) ([]string, error) {
 	globs := slices.Clone(spec.Protect)
-	if in := a.Input("test_paths"); in != nil {
+	if in := a.Input(kind.TestPaths); in != nil {
 		var paths []string
 		if err := get(c.Blobs, in.Digest, &paths); err != nil {
 			return nil, err
