@@ -97,6 +97,7 @@ func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err erro
 		return exitWith(ExitWorld, err)
 	}
 	p, err := s.planFor(st, &f.planFlags, args)
+	a.noteDamage(st)
 	if err == nil && saved != nil {
 		err = checkPlan(saved, p)
 	}
