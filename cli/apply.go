@@ -72,7 +72,7 @@ type applying struct {
 	plan     *plan.Plan
 	run      string // its id
 	stream   *stream
-	runFile  interface{ Flush() error }
+	runFile  *store.RunStream
 	progress *progress
 	closers  []func() error
 	drift    int
