@@ -64,7 +64,7 @@ func (l *loader) checkEdges() {
 			if slices.ContainsFunc(cycle, func(member string) bool { return l.cyclic[member] }) {
 				return // said when the rows were found
 			}
-			l.errorf(from.at, "Reference cycle", "Blocks refer to each other in a circle: %s.", strings.Join(cycle, " -> "))
+			l.errorf(from.at, "Reference cycle", "Blocks refer to each other in a circle: %s. Take one of these references away.", strings.Join(cycle, " -> "))
 			return
 		}
 		phases[address] = open

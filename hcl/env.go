@@ -26,6 +26,10 @@ func (c *compiler) environment(v cty.Value, each *decl.Each) (any, *decl.Diagnos
 		plain, _, _ := split(v)
 		return nil, c.error("Wrong type", "%s: %s", c.a.name, wrong("a map of strings", fromCty(plain)))
 	}
+	if len(outer) > 0 && !c.namesAreOpen(v, each) {
+		return nil, c.error("Sensitive value not allowed here", "A name in %s comes from the sensitive %s, and names are stored and shown. Only values of %s may be sensitive.",
+			c.a.name, variables(outer), c.a.name)
+	}
 	var out []decl.EnvVar
 	for name, e := range v.AsValueMap() {
 		plain, found, _ := split(e)
@@ -47,6 +51,16 @@ func (c *compiler) environment(v cty.Value, each *decl.Each) (any, *decl.Diagnos
 		out = []decl.EnvVar{}
 	}
 	return out, nil
+}
+
+// namesAreOpen says whether v, a map that is sensitive as a whole, would have the same keys if all sensitive values were others: the keys of a sensitive
+// variable that is a map are open, those that an expression makes of a sensitive value are not.
+func (c *compiler) namesAreOpen(v cty.Value, each *decl.Each) bool {
+	shown := c.shown(c.a.expr, each)
+	if t := shown.Type(); !t.IsObjectType() && !t.IsMapType() || shown.IsNull() || !shown.IsKnown() {
+		return false
+	}
+	return slices.Equal(sortedKeys(shown.AsValueMap()), sortedKeys(v.AsValueMap()))
 }
 
 // splitShallow is split of the outermost value.

@@ -427,3 +427,37 @@ func TestKeysOfMembersAreFoundInEitherForm(t *testing.T) {
 		t.Errorf("the key is %q", got.Key)
 	}
 }
+
+// One report is the usual case: a string stands for the list of it, also where rows say which.
+func TestAStringStandsForAListOfOne(t *testing.T) {
+	for expr, want := range map[string][]string{`"r.xml"`: {"r.xml"}, `["r.xml", "s.xml"]`: {"r.xml", "s.xml"}, `each.value.r`: {"of row.xml"}, `"${each.key}.xml"`: {"a.xml"}} {
+		w := load(t, Options{}, "b.hcl", `
+dataset "d" {
+  file = "d.jsonl"
+  key  = "id"
+}
+instance "i" {
+  for_each = dataset.d
+  source {
+    dir { path = "." }
+  }
+  gold_patch = ""
+  test_patch = ""
+  runtime    = runtime.r
+  test {
+    command = ["x"]
+    format  = "junit"
+    report  = `+expr+`
+  }
+}
+runtime "r" {
+  host {}
+  probe = ["x"]
+}
+`, "d.jsonl", "{\"id\": \"a\", \"r\": \"of row.xml\"}\n").Workspace
+		got := attr(t, w, "instance", "i", "test.report", member(w, "d", 0))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", expr, diff)
+		}
+	}
+}

@@ -183,5 +183,9 @@ func (l *loader) undefinedBlock(at hashihcl.Range, typ, name string) {
 			names = append(names, b.name())
 		}
 	}
-	l.errorf(at, "Undefined block", "There is no %s %q.%s", typ, name, didYouMean(name, names))
+	remedy := didYouMean(name, names)
+	if remedy == "" {
+		remedy = " Declare it, or correct the name."
+	}
+	l.errorf(at, "Undefined block", "There is no %s %q.%s", typ, name, remedy)
 }

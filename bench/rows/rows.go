@@ -200,7 +200,7 @@ func (p *parser) add(key string, line int, row decl.Row) {
 		return
 	}
 	if first, ok := p.seen[key]; ok {
-		p.errorOn(line, "Duplicate row identity", "%s:%d and %s:%d are both %q. Identities must be unique.",
+		p.errorOn(line, "Duplicate row identity", "%s:%d and %s:%d are both %q. Identities must be unique: remove one, or name a column in `key` that tells them apart.",
 			p.o.Name, p.lines[first], p.o.Name, line, key)
 		return
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,6 +30,12 @@ func (s *segments) cutTail() error {
 	g := s.files[len(s.files)-1]
 	if g.sealed {
 		return nil
+	}
+	if g.indexed == 0 {
+		// An index that tells of more than the segment has left would be believed once new frames have filled the place of the lost ones.
+		if err := s.disk.remove(s.indexPath(g)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	info, err := g.f.Stat()
 	if err != nil || info.Size() == g.size {

@@ -174,7 +174,8 @@ func (o *Outcome) Has(fact string) bool {
 	return false
 }
 
-// Digest is what dependents key on: of the output with the given role, or for "" of all outputs with status, verdict, outcome and facts.
+// Digest is what dependents key on: of the output with the given role, or for "" of all outputs with status, verdict, outcome, facts and reason:
+// a dependent may put the reason into what it makes, so what ended for another reason is another thing.
 func (o *Outcome) Digest(role string) digest.Digest {
 	if role != "" {
 		out, _ := o.Find(role)
@@ -185,6 +186,7 @@ func (o *Outcome) Digest(role string) digest.Digest {
 	e.String("verdict", string(o.Verdict))
 	e.String("outcome", o.Outcome)
 	e.Set("facts", o.Facts)
+	e.String("reason", o.Reason)
 	for _, out := range o.Outputs {
 		e.Digest(out.Role, out.Digest)
 		e.Int("mode", int64(out.Mode))
