@@ -94,7 +94,7 @@ type applying struct {
 	plan     *plan.Plan
 	run      string // its id
 	stream   *stream
-	runFile  interface{ Flush() error }
+	runFile  *store.RunStream
 	progress *progress
 	closers  []func() error
 	drift    int
@@ -252,10 +252,13 @@ func (ap *applying) do(ctx context.Context) (Exit, error) {
 	return ap.finish(sum), nil
 }
 
+// Parts of the state directory that cli itself looks into.
 const (
-	treesDir      = "trees.git"
-	defaultBudget = int64(50) << 30
+	treesDir  = "trees.git"
+	statesDir = "states"
 )
+
+const defaultBudget = int64(50) << 30
 
 // scratch is where sandboxes are made: outside every workspace, and this user's alone.
 func (a *app) scratch(flag string) string {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,7 +45,7 @@ type session struct {
 func (a *app) workDir() (string, error) {
 	dir, err := filepath.Abs(a.flags.dir)
 	if err != nil {
-		return "", worldf("%v", err)
+		return "", exitWith(ExitWorld, err)
 	}
 	return dir, nil
 }
@@ -250,7 +251,7 @@ func (s *session) missingInput(m *plan.MissingInput) decl.Diagnostic {
 	if err != nil {
 		return d
 	}
-	typ, name, _ := cutBlock(addr.Block)
+	typ, name, _ := strings.Cut(addr.Block, ".")
 	if b := s.ws.Find(typ, name); b != nil {
 		d.Range = b.Range
 		if a := b.Attrs["inputs"]; a != nil {

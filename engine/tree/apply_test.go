@@ -175,16 +175,6 @@ func TestPatchOfSomePaths(t *testing.T) {
 	}
 }
 
-func TestPathsOfRename(t *testing.T) {
-	r := open(t)
-	got, err := r.Paths(context.Background(), []byte("diff --git a/old b/new\nsimilarity index 100%\nrename from old\nrename to new\n"))
-	if err != nil || fmt.Sprint(got) != "[new old]" {
-		t.Errorf("got %q, %v", got, err)
-	}
-	_, err = r.Paths(context.Background(), []byte("garbage"))
-	wantRejection(t, err, "No valid patches")
-}
-
 // FuzzApply: whatever the bytes, the end is a tree of good paths or a *Rejection.
 func FuzzApply(f *testing.F) {
 	f.Add([]byte(newFile("a/b", "100644", "x")))
