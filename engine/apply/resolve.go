@@ -66,9 +66,7 @@ func (l *loop) reuse(id task.ID, r *task.Record, restore []int) {
 			l.fail(id, task.Infra, "restore "+out.Role+": "+err.Error())
 			return
 		}
-		if f, ok := l.p.Inputs.Files.(Refresher); ok {
-			f.Refresh(out.Role)
-		}
+		l.refresh(out.Role)
 		l.how[id] = restored
 	}
 	cause := ""

@@ -41,7 +41,7 @@ func (s *InPlace) Run(ctx context.Context, c *run.Command, dir string, env []str
 	p := inPlace{group: group}
 	started := time.Now()
 	if err := p.start(program, c.Argv, dir, env); err != nil {
-		return nil, fmt.Errorf("start %s: %w", c.Argv[0], err)
+		return nil, fmt.Errorf("host: start %s: %w", c.Argv[0], err)
 	}
 	defer p.close()
 	l := newLogger(c.Limits.Output, c.Secrets, c.Log)
@@ -55,7 +55,7 @@ func (s *InPlace) Run(ctx context.Context, c *run.Command, dir string, env []str
 	if err := p.pump(l, c.Limits.Idle); err != nil {
 		p.kill()
 		p.wait(0)
-		return nil, fmt.Errorf("read the output of %s: %w", c.Argv[0], err)
+		return nil, fmt.Errorf("host: read the output of %s: %w", c.Argv[0], err)
 	}
 	p.wait(0)
 	if ctx.Err() != nil {

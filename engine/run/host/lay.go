@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bmatcuk/doublestar/v4"
-
 	"pbuild/engine/digest"
 )
 
@@ -216,15 +214,7 @@ func (r *resetter) find(root, dir string) error {
 }
 
 func (r *resetter) matches(p string) bool {
-	if r.exempt[p] {
-		return false
-	}
-	for _, g := range r.spec.Reset {
-		if doublestar.MatchUnvalidated(g, p) {
-			return true
-		}
-	}
-	return false
+	return !r.exempt[p] && matchesAny(r.spec.Reset, p)
 }
 
 func (r *resetter) wanted(p string) bool {
@@ -239,12 +229,7 @@ func (r *resetter) inside(p string) bool {
 	if i < len(r.spec.Wanted) && strings.HasPrefix(r.spec.Wanted[i].Path, p) {
 		return true
 	}
-	for _, x := range r.spec.Exempt {
-		if strings.HasPrefix(x, p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.spec.Exempt, func(x string) bool { return strings.HasPrefix(x, p) })
 }
 
 // sameAsTree compares a path of the workspace with the tree, by content.
