@@ -62,11 +62,8 @@ func (s *InPlace) Run(ctx context.Context, c *run.Command, dir string, env []str
 		return nil, context.Cause(ctx)
 	}
 	res := &run.Result{
-		Exit: p.status.ExitStatus(), Elapsed: time.Since(started), CPU: time.Duration(p.usage.Utime.Nano() + p.usage.Stime.Nano()),
+		Exit: exitStatus(p.status), Elapsed: time.Since(started), CPU: time.Duration(p.usage.Utime.Nano() + p.usage.Stime.Nano()),
 		MaxRSS: maxRSS(&p.usage), Limits: limitsText(describeTimes(&c.Limits), nil),
-	}
-	if p.status.Signaled() {
-		res.Exit = 128 + int(p.status.Signal())
 	}
 	if which := p.timedOut.Load(); which != nil {
 		res.TimedOut = *which
