@@ -164,11 +164,15 @@ const drain = time.Second
 
 // pump reads the output until its end, or the command's.
 func (p *inPlace) pump(l *logger, idle time.Duration) error {
-	var buf [16 << 10]byte
-	fds := [2]unix.PollFd{{Fd: int32(p.fds[0]), Events: unix.POLLIN}, {Fd: int32(p.fds[1]), Events: unix.POLLIN}}
+	buf := make([]byte, 16<<10)
+	o := newOutputs(p.fds[0], p.fds[1])
 	last, looked := time.Now(), time.Now()
-	for fds[0].Fd >= 0 || fds[1].Fd >= 0 {
-		ready, err := unix.Poll(fds[:], int(look.Milliseconds()))
+	write := func(stream byte, data []byte) {
+		last = time.Now()
+		l.write(stream, data)
+	}
+	for o.open() {
+		ready, err := unix.Poll(o[:], int(look.Milliseconds()))
 		if err == unix.EINTR {
 			continue
 		}
@@ -189,21 +193,7 @@ func (p *inPlace) pump(l *logger, idle time.Duration) error {
 				p.kill()
 			}
 		}
-		for i := range fds {
-			if fds[i].Fd < 0 || fds[i].Revents == 0 {
-				continue
-			}
-			n, err := unix.Read(int(fds[i].Fd), buf[:])
-			if err == unix.EINTR {
-				continue
-			}
-			if n <= 0 {
-				fds[i].Fd = -1
-				continue
-			}
-			last = time.Now()
-			l.write(byte(i+1), buf[:n])
-		}
+		o.read(buf, write)
 	}
 	return nil
 }

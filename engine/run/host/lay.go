@@ -2,7 +2,6 @@ package host
 
 import (
 	"cmp"
-	"crypto/sha1"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -252,15 +251,5 @@ func sameAsTree(root string, e entry) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return blobID(content) == e.Blob, nil
-}
-
-// blobID is git's name for content.
-func blobID(content []byte) digest.Digest {
-	h := sha1.New()
-	fmt.Fprintf(h, "blob %d\x00", len(content))
-	h.Write(content)
-	var d digest.Digest
-	copy(d[len(d)-sha1.Size:], h.Sum(nil))
-	return d
+	return digest.OfObject("blob", content) == e.Blob, nil
 }
