@@ -31,6 +31,10 @@ func (l *loop) resolve(id task.ID) {
 		l.reuse(id, r, restore)
 		return
 	}
+	if lost := l.p.Lost(id, l.o.Journal.Lookup(key)); lost != nil {
+		l.fail(id, task.Failed, lost.Error())
+		return
+	}
 	l.step(sched.Event{Type: sched.Run, Task: id, Key: key})
 }
 

@@ -48,6 +48,17 @@ func (p *Plan) lost(r *task.Record) (lost []Reason) {
 	return lost
 }
 
+// Lost says of a frozen task whether its record r holds while something that it gave is gone.
+func (p *Plan) Lost(id task.ID, r *task.Record) *LostSample {
+	if r == nil || r.Status != task.OK || !p.Graph.Tasks[id].Spec.Kind().Frozen {
+		return nil
+	}
+	if lost := p.lost(r); lost != nil {
+		return &LostSample{id, r, lost[0].Detail}
+	}
+	return nil
+}
+
 // A LostSample is a frozen task whose record holds while what it gave is gone. It is never run again unasked: that could cost money, and would give something else.
 type LostSample struct {
 	Task   task.ID

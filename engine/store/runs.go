@@ -89,6 +89,9 @@ func (s *Store) Runs() ([]string, error) {
 		if err != nil || !info.IsDir() {
 			continue
 		}
+		if _, err := os.Lstat(filepath.Join(s.dir, "runs", e.Name(), eventsFile)); err != nil {
+			continue // killed before it had begun
+		}
 		runs = append(runs, run{e.Name(), info.ModTime().UnixNano()})
 	}
 	slices.SortFunc(runs, func(a, b run) int { return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(b.id, a.id)) })

@@ -259,7 +259,7 @@ func (s *session) spec(ctx context.Context) (*spec, error) {
 			env[name] = sp.place(value)
 		}
 	}
-	env["HOME"], env["TMPDIR"], env["LANG"], env["TZ"] = sp.Home, s.temp(), "C.UTF-8", "UTC"
+	maps.Copy(env, run.Fixed(sp.Home, s.temp()))
 	for _, k := range slices.Sorted(maps.Keys(env)) {
 		sp.Env = append(sp.Env, k+"="+env[k])
 	}

@@ -19,13 +19,15 @@ import (
 	"pbuild/engine/digest"
 )
 
-// Init must be the first call of main, and of TestMain. Where the runner has re-executed the program as the first process of a sandbox, or as the spawner,
+// Init must be the first call of main, and of TestMain. Where the runner has re-executed the program as the first process of a sandbox, or to guard commands in place,
 // it does that work and never returns.
 func Init() {
 	switch os.Args[0] {
 	case initName:
-	case spawnerName:
-		spawn()
+	case anchorName:
+		os.Exit(0)
+	case guardName:
+		guard()
 	default:
 		return
 	}
