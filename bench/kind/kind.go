@@ -52,6 +52,16 @@ const (
 	Below        = "below"      // role of the state that a command starts from
 )
 
+// Facts of outcomes, which conditions ask for.
+const (
+	Patched  = "patched"  // patches: the trees are there
+	Passed   = "pass"     // build, test and score
+	Nonempty = "nonempty" // extract
+	Applies  = "applies"  // extract
+	Admitted = "admitted" // verdict
+	Resolved = "resolved" // outcome
+)
+
 // Data is bytes from a row or file, named by digest in the key and loaded when they are needed.
 type Data struct {
 	Digest digest.Digest
@@ -245,7 +255,7 @@ func (s *ScoreSpec) Encode(e *digest.Encoder) {
 }
 
 // A VerdictSpec folds a gate's scores. Roles: "patches", "setup.fetch", "setup.prepare", "setup.fetch.gold", "setup.runtime", "build.base", "build.gold" (results),
-// "test.base.N", "test.gold.N" (verdict and status), "score.base.N", "score.gold.N": all TolerateFailed. Output: Evidence. Facts: "admitted".
+// "test.base.N", "test.gold.N" (verdict and status), "score.base.N", "score.gold.N": all TolerateFailed. Output: Evidence. Facts: Admitted.
 type VerdictSpec struct {
 	Format         string
 	FailToPass     []string
@@ -336,7 +346,7 @@ func (s *SampleSpec) Encode(e *digest.Encoder) {
 }
 
 // An ExtractSpec makes the candidate patch and tree. Roles: "base" (a Tree), "sample". Outputs: Patch, Tree.
-// Facts: "nonempty", "applies". Outcome: "", "empty", "does_not_apply", "missing", or what ended the sample.
+// Facts: Nonempty, Applies. Outcome: "", "empty", "does_not_apply", "missing", or what ended the sample.
 type ExtractSpec struct{ Options []string }
 
 func (s *ExtractSpec) Kind() *task.Kind         { return Extract }
