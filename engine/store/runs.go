@@ -41,8 +41,8 @@ func (r *RunStream) Close() error {
 	return errors.Join(err, r.f.Close())
 }
 
-// CreateRun begins the event stream of a new run. The result has Flush too.
-func (s *Store) CreateRun(id string) (io.WriteCloser, error) {
+// CreateRun begins the event stream of a new run.
+func (s *Store) CreateRun(id string) (*RunStream, error) {
 	path, err := s.runPath(id)
 	if err != nil {
 		return nil, err

@@ -222,7 +222,7 @@ func TestSnapshotSize(t *testing.T) {
 	f.Prefetch(in)
 	f.PrefetchOutputs(out)
 	s := snapshotOf(t, root, f, &SnapshotData{Names: names})
-	if per := s.Size() / tasks; per > 300 {
+	if per := len(s.data) / tasks; per > 300 {
 		t.Errorf("%d bytes a task", per)
 	}
 	if s.Files() != 2*tasks {

@@ -246,7 +246,7 @@ func TestRuns(t *testing.T) {
 		check(t, err)
 		_, err = io.WriteString(run, "{}\n")
 		check(t, err)
-		check(t, run.(*RunStream).Flush())
+		check(t, run.Flush())
 		r, err := openForReading(t, dir).OpenRun(id)
 		check(t, err)
 		if text, err := io.ReadAll(r); err != nil || string(text) != "{}\n" {
