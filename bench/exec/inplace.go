@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	"pbuild/bench/kind"
@@ -221,5 +220,3 @@ func (t *Tasks) sandboxed(ctx context.Context, cmd *run.Command, spec *kind.Task
 	}
 	return res, nil
 }
-
-func splitPath(p string) []string { return strings.Split(p, "/") }

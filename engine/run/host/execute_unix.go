@@ -72,12 +72,7 @@ func (s *session) execute(ctx context.Context, sp *spec) (*run.Result, error) {
 	for p, b := range res.Reports {
 		res.Reports[p], _ = redact(b, w.log.secrets, true)
 	}
-	for _, note := range e.Skipped {
-		if res.Refused == nil {
-			res.Refused = map[string]string{}
-		}
-		res.Refused[note] = "it is neither a file nor a link"
-	}
+	res.Skipped = e.Skipped
 	return res, nil
 }
 
