@@ -256,7 +256,7 @@ type VerdictSpec struct {
 	CompileFailure string // reject, admit
 	Strict         bool
 
-	OnReject string `key:"-"` // error: a rejection counts as failed
+	OnReject string `key:"-"` // error: a rejection counts as failed; so it is where any of the gates that share the task says so
 }
 
 func (s *VerdictSpec) Kind() *task.Kind { return Verdict }
