@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -382,7 +381,7 @@ func (b *bench) compose(p task.Outcome, candidate digest.Digest, protect []strin
 	out := b.run(Compose(b.repo, b.blobs), &kind.ComposeSpec{Protect: protect}, inputs...)
 	var did composed
 	if out.Status == task.OK {
-		if err := json.Unmarshal(out.Evidence, &did); err != nil {
+		if err := get(b.blobs, out.Digest(kind.Composed), &did); err != nil {
 			b.t.Fatal(err)
 		}
 	}

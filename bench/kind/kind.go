@@ -20,15 +20,15 @@ var (
 	Fetch          = &task.Kind{Name: "fetch", Version: 1, Opaque: true}
 	Prepare        = &task.Kind{Name: "prepare", Version: 1, Opaque: true}
 	FetchGold      = &task.Kind{Name: "fetch.gold", Version: 1, Opaque: true}
-	Build          = &task.Kind{Name: "build", Version: 1, Opaque: true}
-	Test           = &task.Kind{Name: "test", Version: 1}
+	Build          = &task.Kind{Name: "build", Version: 2, Opaque: true}
+	Test           = &task.Kind{Name: "test", Version: 2}
 	Score          = &task.Kind{Name: "score", Version: 1, Pure: true}
-	Verdict        = &task.Kind{Name: "verdict", Version: 1, Pure: true}
+	Verdict        = &task.Kind{Name: "verdict", Version: 2, Pure: true}
 	SamplePure     = &task.Kind{Name: "sample", Version: 1, Pure: true}   // oracle, nop, predictions
 	Sample         = &task.Kind{Name: "sample", Version: 1, Frozen: true} // what cannot be recomputed
 	Extract        = &task.Kind{Name: "extract", Version: 1, Pure: true}
-	Compose        = &task.Kind{Name: "compose", Version: 1, Pure: true}
-	Outcome        = &task.Kind{Name: "outcome", Version: 1, Pure: true}
+	Compose        = &task.Kind{Name: "compose", Version: 2, Pure: true}
+	Outcome        = &task.Kind{Name: "outcome", Version: 2, Pure: true}
 	Handshake      = &task.Kind{Name: "handshake", Version: 1}
 	Report         = &task.Kind{Name: "report", Version: 2, Pure: true, Files: true}
 	Task           = &task.Kind{Name: "task", Version: 1, Files: true}
@@ -49,6 +49,7 @@ const (
 	Score_       = "score"      // a blob of JSON, verdict.Score
 	Evidence     = "evidence"   // of verdict: a blob of JSON
 	OutcomeBlob  = "outcome"    // a blob of JSON
+	Composed     = "composed"   // of compose: a blob of JSON, what was reset and what was exempt
 	Below        = "below"      // role of the state that a command starts from
 )
 
@@ -157,9 +158,11 @@ type Run struct {
 	Exit      int                      `json:"exit"`
 	TimedOut  string                   `json:"timed_out,omitempty"`
 	Truncated bool                     `json:"truncated,omitempty"`
+	OutOfMem  bool                     `json:"out_of_memory,omitempty"`
 	Log       digest.Digest            `json:"log"`
 	Reports   map[string]digest.Digest `json:"reports,omitempty"`
 	Refused   map[string]string        `json:"refused,omitempty"`
+	Reset     []string                 `json:"reset,omitempty"` // of a test: what of the tree the build had changed, and was put back
 }
 
 // SourceGit, SourceGoMod, SourceArchive and SourceDir have no dependencies and give a Tree.
@@ -342,8 +345,7 @@ type ExtractSpec struct{ Options []string }
 func (s *ExtractSpec) Kind() *task.Kind         { return Extract }
 func (s *ExtractSpec) Encode(e *digest.Encoder) { e.Set("options", s.Options) }
 
-// A ComposeSpec lays the hidden tests over the candidate. Roles: "candidate", "base", "base_test" (Trees), "test_paths", "gold_paths". Output: Tree, and in the
-// evidence what was reset and what was exempt.
+// A ComposeSpec lays the hidden tests over the candidate. Roles: "candidate", "base", "base_test" (Trees), "test_paths", "gold_paths". Outputs: Tree, Composed.
 type ComposeSpec struct{ Protect []string }
 
 func (s *ComposeSpec) Kind() *task.Kind         { return Compose }
