@@ -52,7 +52,7 @@ func (s *session) execute(ctx context.Context, sp *spec) (*run.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(s.r.states.path("layers"), 0o755); err != nil {
+	if err := os.MkdirAll(s.r.states.path("layers"), 0o700); err != nil {
 		return nil, err
 	}
 	w.p, err = startInit(sp, index)
