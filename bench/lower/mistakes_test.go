@@ -152,3 +152,27 @@ func TestProtect(t *testing.T) {
 		}
 	}
 }
+
+// Two gates that differ in on_reject alone share their verdicts: a rejection fails the apply if either says so, in whatever order they stand.
+func TestOnRejectOfSharedVerdicts(t *testing.T) {
+	for _, order := range [][]string{{"error", "exclude"}, {"exclude", "error"}} {
+		ws, h := small()
+		ws.Blocks = slices.DeleteFunc(ws.Blocks, func(b *decl.Block) bool { return b.Type == "gate" })
+		for i, on := range order {
+			name := []string{"go", "second"}[i]
+			ws.Blocks = append(ws.Blocks, block("gate", name, attrs{"instances": refs("instance.go"), "on_reject": on}))
+		}
+		g, _ := lowered1(t, ws, h)
+		n := 0
+		for _, tk := range g.Tasks {
+			if v, ok := tk.Spec.(*kind.VerdictSpec); ok {
+				if n++; v.OnReject != "error" {
+					t.Errorf("gates in the order %q: a verdict has on_reject = %q", order, v.OnReject)
+				}
+			}
+		}
+		if n != 2 {
+			t.Errorf("%d verdicts of two instances", n)
+		}
+	}
+}
