@@ -94,6 +94,9 @@ func (j *Judge) Outcome(ctx context.Context, a *task.Attempt) (task.Outcome, err
 	if c.Outcome == verdict.Resolved {
 		out.Facts = []string{"resolved"}
 	}
+	if out.Evidence, err = json.Marshal(costOf(a)); err != nil {
+		return out, err
+	}
 	err = put(j.Blobs, &out, kind.OutcomeBlob, c)
 	return out, err
 }
