@@ -165,7 +165,7 @@ func cellOutcome(in, gate *task.Input, blobs task.Blobs) (verdict.CellOutcome, e
 	return verdict.Undone(task.Cancelled, "it did not run"), nil
 }
 
-// A lowestLevel is the lowest isolation of what was added; "none" where nothing ran.
+// A lowestLevel is the lowest isolation of what was added; "" where nothing ran.
 type lowestLevel struct {
 	level run.Isolation
 	any   bool
@@ -177,7 +177,12 @@ func (l *lowestLevel) add(name string) {
 	}
 }
 
-func (l *lowestLevel) String() string { return l.level.String() }
+func (l *lowestLevel) String() string {
+	if !l.any {
+		return ""
+	}
+	return l.level.String()
+}
 
 // isolationOf is the lowest isolation of the runs that an attempt stands on, "" where none ran.
 func isolationOf(a *task.Attempt) string {
@@ -186,9 +191,6 @@ func isolationOf(a *task.Attempt) string {
 		if in.Record != nil {
 			l.add(in.Record.Isolation)
 		}
-	}
-	if !l.any {
-		return ""
 	}
 	return l.String()
 }

@@ -60,6 +60,13 @@ func TestCellOutcome(t *testing.T) {
 	if table.Isolation != "process" || len(table.Rows) != 2 {
 		t.Errorf("%+v", table)
 	}
+	table, err = Table(spec, func(string) *task.Input { return nil }, blobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if table.Isolation != "" || !strings.HasSuffix(string(table.Markdown()), "Isolation: no command ran behind these outcomes.\n") {
+		t.Errorf("nothing ran, and the isolation is %q:\n%s", table.Isolation, table.Markdown())
+	}
 }
 
 // What a cell took is in its outcome's evidence, and in columns that ask for it; what it shares with its gate is not its own.

@@ -108,7 +108,11 @@ func (t *Table) Markdown() []byte {
 	if t.meta.Filter != "" {
 		fmt.Fprintf(&b, "Filter: %s. Candidate lines count every outcome, whatever rows are listed.\n\n", escape(t.meta.Filter))
 	}
-	fmt.Fprintf(&b, "Isolation: %s is the lowest of all runs behind this report.\n", escape(t.Isolation))
+	if t.Isolation == "" {
+		b.WriteString("Isolation: no command ran behind these outcomes.\n")
+	} else {
+		fmt.Fprintf(&b, "Isolation: %s is the lowest of all runs behind this report.\n", escape(t.Isolation))
+	}
 	for _, n := range t.meta.Notes {
 		fmt.Fprintf(&b, "\n%s\n", escape(n))
 	}

@@ -30,7 +30,7 @@ type Meta struct {
 	Name      string
 	Of        string // "matrix.main"
 	Gated     bool
-	Isolation string // the lowest of all runs behind the cells
+	Isolation string // the lowest of all runs behind the cells; "" where no command ran
 	Columns   []string
 	By        []string
 	Filter    string

@@ -93,7 +93,7 @@ func TestGolden(t *testing.T) {
 	plain := Meta{Name: "table4", Of: "matrix.main", Gated: true, Isolation: "sealed"}
 	rich := Meta{Name: "by origin", Of: "matrix.main", Isolation: "none", By: []string{"origin"}, Columns: []string{"instance", "agent", "model", "outcome", "seconds"},
 		Filter: "agent != nop, outcome=failed|infra", Notes: []string{"Agents ran unsealed: agent.mini"}}
-	for name, meta := range map[string]Meta{"plain": plain, "rich": rich, "none": {Name: "none", Of: "matrix.none", Gated: true, Isolation: "none"}} {
+	for name, meta := range map[string]Meta{"plain": plain, "rich": rich, "none": {Name: "none", Of: "matrix.none", Gated: true}} {
 		cells := sampleCells()
 		if name == "none" {
 			cells = nil
