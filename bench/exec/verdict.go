@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -93,9 +94,12 @@ func (j *Judge) Outcome(ctx context.Context, a *task.Attempt) (task.Outcome, err
 		return task.Outcome{Status: task.Infra, Reason: "undecided: what the outcome stands on did not come to an end"}, nil
 	}
 	c.Isolation = isolationOf(a)
-	out := task.Outcome{Status: task.OK, Outcome: string(c.Outcome), Reason: c.Detail, Flags: c.Flags, Isolation: c.Isolation}
+	out := task.Outcome{Status: task.OK, Outcome: string(c.Outcome), Reason: cmp.Or(c.Detail, c.Reason), Flags: c.Flags, Isolation: c.Isolation}
 	if c.Outcome == verdict.Resolved {
 		out.Facts = []string{kind.Resolved}
+	}
+	if out.Evidence, err = json.Marshal(costOf(a)); err != nil {
+		return out, err
 	}
 	err = put(j.Blobs, &out, kind.OutcomeBlob, c)
 	return out, err

@@ -9,8 +9,9 @@ import (
 type Cell struct {
 	Instance, Agent, Model string // Model "" where the agent takes none
 	Sample                 int
-	Address                string // reports show it
-	Outcome, Gate          string `key:"-"` // roles; Gate "" where ungated
+	Address                string            // reports show it
+	Provenance             map[string]string // of the instance: what the report mentions
+	Outcome, Gate          string            `key:"-"` // roles; Gate "" where ungated
 }
 
 // A ReportSpec renders one file. Roles: cell N's outcome is "N", its gate's verdict "gate N"; TolerateAny.
@@ -44,6 +45,9 @@ func (s *ReportSpec) Encode(e *digest.Encoder) {
 		for _, c := range s.Cells {
 			e.List("cell", []string{c.Instance, c.Agent, c.Model, c.Address})
 			e.Int("sample", int64(c.Sample))
+			if len(c.Provenance) > 0 {
+				e.Map("provenance", c.Provenance)
+			}
 		}
 	})
 }

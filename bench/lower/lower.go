@@ -45,6 +45,7 @@ func Lower(ws *decl.Workspace, h Host) (*task.Graph, decl.Diagnostics) {
 	l.graph.Salt, _ = get[string](l, settings, "salt", nil)
 	l.reportDir = or(l, settings, "report_dir", nil, "reports")
 
+	l.mentions()
 	l.declareFiles()
 	for _, typ := range order {
 		for _, b := range ws.Blocks {
@@ -82,6 +83,7 @@ type lowerer struct {
 	open       []*pending // tasks that are being added, each for the one before
 	madeSorted []string   // the paths of made, once a pattern asks
 	reportDir  string
+	mentioned  map[string]bool // the columns that reports mention and that not every report has
 	edges      int // that depends_on has made
 }
 

@@ -46,7 +46,7 @@ func (l *lowerer) matrix(b *decl.Block, out *lowered) {
 				}
 				for _, m := range ms {
 					for i := range n {
-						c := cell{Cell: kind.Cell{Instance: in.id, Agent: a.name, Model: m.name, Sample: i}, verdict: in.verdict, output: kind.OutcomeBlob}
+						c := cell{Cell: kind.Cell{Instance: in.id, Agent: a.name, Model: m.name, Sample: i, Provenance: in.provenance}, verdict: in.verdict, output: kind.OutcomeBlob}
 						if excluded.match(&c.Cell) {
 							continue
 						}
