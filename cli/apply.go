@@ -64,6 +64,28 @@ is recorded, so the next apply goes on from there. An argument that is a file ma
 	return cmd
 }
 
+// check finds values that no flag can have, and flags and arguments that exclude each other.
+func (f *applyFlags) check(args []string) error {
+	switch {
+	case f.lockTimeout < 0:
+		return usagef("--lock-timeout is %v; give how long to wait, such as 5m", f.lockTimeout)
+	case f.logLines < 0:
+		return usagef("--log-on-failure is %d; give a number of lines, 0 for none", f.logLines)
+	}
+	for _, arg := range args {
+		if !isPlan(arg) {
+			continue
+		}
+		if len(args) > 1 {
+			return usagef("the saved plan %s is applied whole or not at all; leave the other arguments out, or plan again with them", arg)
+		}
+		if len(f.replace) > 0 {
+			return usagef("the saved plan %s says what is replaced; leave --replace out, or plan again with it", arg)
+		}
+	}
+	return f.planFlags.check()
+}
+
 // An applying is one apply under way.
 type applying struct {
 	*session
@@ -80,6 +102,9 @@ type applying struct {
 }
 
 func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err error) {
+	if err := f.check(args); err != nil {
+		return err
+	}
 	var saved *plan.Saved
 	if len(args) == 1 && isPlan(args[0]) {
 		if saved, err = loadPlan(args[0]); err != nil {
@@ -97,6 +122,7 @@ func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err erro
 		return exitWith(ExitWorld, err)
 	}
 	p, err := s.planFor(st, &f.planFlags, args)
+	a.noteDamage(st)
 	if err == nil && saved != nil {
 		err = checkPlan(saved, p)
 	}

@@ -35,6 +35,14 @@ func (f *planFlags) register(cmd *cobra.Command) {
 	fs.StringVar(&f.scratch, "scratch", "", "make sandboxes in `DIR`")
 }
 
+// check finds values that no flag can have.
+func (f *planFlags) check() error {
+	if f.jobs < 0 {
+		return usagef("--jobs is %d; give the number of tasks that may run at once, or 0 for as many as there are cores", f.jobs)
+	}
+	return nil
+}
+
 func (a *app) planCommand() *cobra.Command {
 	f := &planFlags{}
 	cmd := &cobra.Command{
@@ -72,6 +80,9 @@ func (a *app) plan(ctx context.Context, f *planFlags, args []string) error {
 
 // makePlan says whether there is something to do.
 func (a *app) makePlan(ctx context.Context, f *planFlags, args []string) (changes bool, err error) {
+	if err := f.check(); err != nil {
+		return false, err
+	}
 	s, err := a.load(ctx, loadOptions{noProbe: f.noProbe, keep: a.view.json, warn: true, all: len(args) == 0})
 	defer s.close()
 	if err != nil {
