@@ -77,6 +77,7 @@ type applying struct {
 	closers  []func() error
 	drift    int
 	near     []task.ID
+	untold   bool // something failed that did not run, and so was not shown when it happened
 }
 
 func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err error) {
@@ -204,6 +205,7 @@ func (ap *applying) do(ctx context.Context) (Exit, error) {
 	ap.stream.diagnostics(ap.diags, now)
 	a.view.notef("%s\n", a.view.paintErr(bold, planSentence(counts.Tally)))
 	ap.progress = newProgress(a.view, ap.plan, slots, ap.flags.logLines, ap.expect, now)
+	ap.progress.blame = ap.blame
 
 	ctx, stop, release := a.interrupts(ctx, func(text string) { ap.progress.note(a.cfg.Clock(), text) })
 	defer release()
@@ -308,6 +310,8 @@ func (ap *applying) event(e apply.Event) {
 	ap.stream.event(e)
 	ap.progress.event(e)
 	switch {
+	case e.Type == "reuse" && e.Phase == "failed":
+		ap.untold = true
 	case e.Type == "note" && e.Code == verdict.FlagStateDrift:
 		ap.drift++
 	case e.Type == "end" && e.Record != nil && e.Phase == "done" && slices.Contains(e.Record.Flags, verdict.FlagNearLimit):

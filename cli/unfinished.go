@@ -81,7 +81,7 @@ func (p *pastRun) add(line []byte) {
 		if e.Status != task.Cancelled {
 			delete(p.open, e.Address)
 		}
-		if e.Phase == "failed" {
+		if e.Phase == "failed" && e.Status != task.OK { // of what was rejected there is a record
 			f := failure{Time: e.Time, Status: e.Status, Detail: e.Detail, Run: p.id}
 			if d, err := digest.Parse(e.Log); err == nil {
 				f.Log = d
