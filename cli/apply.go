@@ -18,6 +18,7 @@ import (
 	"pbuild/engine/apply"
 	"pbuild/engine/digest"
 	"pbuild/engine/plan"
+	"pbuild/engine/run"
 	"pbuild/engine/store"
 	"pbuild/engine/task"
 	"pbuild/engine/tree"
@@ -183,9 +184,6 @@ func (a *app) runID() string {
 // do runs the plan and shows it, and returns the code that the run ends with.
 func (ap *applying) do(ctx context.Context) (Exit, error) {
 	defer ap.close()
-	if err := ap.openStreams(); err != nil {
-		return 0, err
-	}
 	a := ap.app
 	trees, err := tree.Open(ctx, filepath.Join(ap.stateDir(), treesDir))
 	if err != nil {
@@ -198,7 +196,12 @@ func (ap *applying) do(ctx context.Context) (Exit, error) {
 	if err != nil {
 		return 0, exitWith(ExitWorld, err)
 	}
-
+	if err := ap.checkIsolation(m); err != nil {
+		return 0, err
+	}
+	if err := ap.openStreams(); err != nil {
+		return 0, err
+	}
 	counts := ap.plan.Counts()
 	now := a.cfg.Clock()
 	ap.stream.plan(ap.run, counts.Tally, now)
@@ -226,6 +229,20 @@ func (ap *applying) do(ctx context.Context) (Exit, error) {
 		a.view.notef("%s of states over the disk budget deleted.\n", size(freed))
 	}
 	return ap.finish(sum), nil
+}
+
+// checkIsolation refuses to run what this machine cannot isolate as the workspace asks: no record of it would ever serve.
+func (ap *applying) checkIsolation(m *Machine) error {
+	floor := ap.isolationFloor()
+	if have, ok := run.ParseIsolation(m.Isolation); ok && have >= floor {
+		return nil
+	}
+	for i := range ap.plan.Items {
+		if ap.plan.Wanted[i] && ap.plan.Items[i].Decision <= plan.Maybe && isolated(&ap.graph.Tasks[i]) {
+			return worldf("this machine isolates at level %s, and min_isolation asks for %s; see `pbuild status`. Nothing was started", m.Isolation, floor)
+		}
+	}
+	return nil
 }
 
 // Parts of the state directory that cli itself looks into.

@@ -233,7 +233,7 @@ func TestReasons(t *testing.T) {
 		}, "expired max_age"},
 		{"isolation", func(b *bed) {
 			b.byAddr["task.b"].Isolation = "none"
-			b.in.MinIsolation = func(string) bool { return false }
+			b.in.MinIsolation = func(*task.Task, string) bool { return false }
 		}, "isolation none"},
 		{"lost record", func(b *bed) { delete(b.byKey, b.byAddr["task.b"].Key) }, "new its record is gone"},
 		{"new", func(b *bed) {

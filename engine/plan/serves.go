@@ -21,7 +21,7 @@ func (p *Plan) Serves(id task.ID, r *task.Record) (restore []int, reasons []Reas
 	case t.MaxAge > 0 && in.Now-r.Started-int64(r.Elapsed) > int64(t.MaxAge):
 		age := time.Duration(in.Now - r.Started - int64(r.Elapsed))
 		return nil, []Reason{{Code: Expired, Detail: "max_age", Old: age.String(), New: t.MaxAge.String()}}, false
-	case in.MinIsolation != nil && r.Isolation != "" && !in.MinIsolation(r.Isolation): // pure kinds have none
+	case in.MinIsolation != nil && r.Isolation != "" && !in.MinIsolation(t, r.Isolation): // pure kinds have none
 		return nil, []Reason{{Code: Isolation, Detail: r.Isolation}}, false
 	}
 	switch {
