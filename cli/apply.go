@@ -103,6 +103,9 @@ func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err erro
 		err = checkPlan(saved, p)
 	}
 	if err == nil {
+		err = s.checkRunnable(p)
+	}
+	if err == nil {
 		err = a.confirm(f, p)
 	}
 	if err != nil {
