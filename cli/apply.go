@@ -47,6 +47,9 @@ Independent work goes on after a failure. Ctrl-C once lets running tasks finish 
 is recorded, so the next apply goes on from there. An argument that is a file made by "plan --out" is applied as it was shown, or refused.`,
 		ValidArgsFunction: a.completeAddresses,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(cmd.Flags()); err != nil {
+				return err
+			}
 			if f.dryRun {
 				return a.plan(cmd.Context(), &f.planFlags, args)
 			}
@@ -58,7 +61,7 @@ is recorded, so the next apply goes on from there. An argument that is a file ma
 	fs.BoolVarP(&f.dryRun, "dry-run", "n", false, "plan only")
 	fs.BoolVar(&f.failFast, "fail-fast", false, "start nothing more after a failure")
 	fs.DurationVar(&f.lockTimeout, "lock-timeout", 0, "wait so long for another apply to end")
-	fs.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+	fs.BoolVarP(&f.yes, "yes", "y", false, "do not ask before samples are drawn from a paid model")
 	fs.BoolVar(&f.autoApprove, "auto-approve", false, "the same as --yes")
 	fs.StringVar(&f.jsonInto, "json-into", "", "write the event stream to `FILE` too")
 	fs.IntVar(&f.logLines, "log-on-failure", 20, "show the last `N` lines of a failed task's log")
@@ -99,6 +102,9 @@ func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err erro
 		return exitWith(ExitWorld, err)
 	}
 	p, err := s.planFor(st, &f.planFlags, args)
+	if saved == nil {
+		err = noFile(err, args)
+	}
 	if err == nil && saved != nil {
 		err = checkPlan(saved, p)
 	}
@@ -126,6 +132,17 @@ func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err erro
 		return err
 	}
 	return said(code)
+}
+
+// noFile adds to an error about a lone argument that no task has that no file has it either: it may have been meant as a saved plan.
+func noFile(err error, args []string) error {
+	if err == nil || isSaid(err) || codeOf(err) != ExitUsage || len(args) != 1 || strings.ContainsAny(args[0], "*[:@!") {
+		return err
+	}
+	if _, e := os.Stat(args[0]); e == nil {
+		return usagef("%w; the file %s is not a saved plan", err, args[0])
+	}
+	return usagef("%w, and there is no file %s", err, args[0])
 }
 
 func loadPlan(file string) (*plan.Saved, error) {
@@ -209,7 +226,7 @@ func (ap *applying) do(ctx context.Context) (Exit, error) {
 	now := a.cfg.Clock()
 	ap.stream.plan(ap.run, counts.Tally, now)
 	ap.stream.diagnostics(ap.diags, now)
-	a.view.notef("%s\n", a.view.paintErr(bold, planSentence(counts.Tally)))
+	a.view.notef("%s\n", a.view.paintErr(bold, planSentence(counts.Tally, restores(ap.plan))))
 	ap.progress = newProgress(a.view, ap.plan, slots, ap.flags.logLines, ap.expect, now)
 	ap.progress.blame = ap.blame
 
@@ -229,7 +246,7 @@ func (ap *applying) do(ctx context.Context) (Exit, error) {
 	if freed, err := m.States.Trim(setting(ap.session, "disk_budget", defaultBudget)); err != nil {
 		a.view.notef("note: states over the disk budget: %v\n", err)
 	} else if freed > 0 {
-		a.view.notef("%s of states over the disk budget deleted.\n", size(freed))
+		a.view.notef("%s of states that nothing needs any more, or that are over the disk budget, deleted.\n", size(freed))
 	}
 	return ap.finish(sum), nil
 }

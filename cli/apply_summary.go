@@ -118,7 +118,7 @@ func summarySentence(sum *apply.Summary, excluded int) string {
 		n    int
 		word string
 	}{{sum.Restored, "restored"}, {sum.Failed, "failed"}, {sum.Infra, "infra"}, {sum.Provider, "provider"}, {sum.Cancelled, "cancelled"},
-		{sum.Skipped, "skipped"}, {excluded, "excluded"}, {sum.Flaky, "flaky"}} {
+		{sum.Skipped, "skipped"}, {sum.Unneeded, "not needed"}, {excluded, "excluded"}, {sum.Flaky, "flaky"}} {
 		if c.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.word))
 		}

@@ -65,9 +65,9 @@ type Item struct {
 // MinIsolation may be called from several goroutines at once.
 type Inputs struct {
 	Graph        *task.Graph
-	Lookup       func(task.Key) *task.Record       // the newest record under a key, or nil
-	Latest       func(address string) *task.Record // the newest record that an address ran under, whatever its key, or nil
-	Started      func(address string) bool         // an earlier run began a task under this address
+	Lookup       func(task.Key) *task.Record                       // the newest record under a key, or nil
+	Latest       func(address string) *task.Record                 // the newest record that an address ran under, whatever its key, or nil
+	Started      func(address string) (failure string, began bool) // whether an earlier run began a task under this address, and how it failed if it did
 	Files        Files
 	Stored       func(o task.Output) bool                  // whether the content of an output is in the store; nil: all is
 	Now          int64                                     // Unix nanoseconds, for best-before

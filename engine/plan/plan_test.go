@@ -243,8 +243,13 @@ func TestReasons(t *testing.T) {
 		{"never finished", func(b *bed) {
 			delete(b.byKey, b.byAddr["task.b"].Key)
 			delete(b.byAddr, "task.b")
-			b.in.Started = func(a string) bool { return a == "task.b" }
+			b.in.Started = func(a string) (string, bool) { return "", a == "task.b" }
 		}, "never_finished "},
+		{"failed", func(b *bed) {
+			delete(b.byKey, b.byAddr["task.b"].Key)
+			delete(b.byAddr, "task.b")
+			b.in.Started = func(a string) (string, bool) { return "exit 4", a == "task.b" }
+		}, "never_finished exit 4"},
 	} {
 		b := newBed(t)
 		b.write("x.txt", "1")
