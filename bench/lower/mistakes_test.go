@@ -45,6 +45,10 @@ func TestMistakes(t *testing.T) {
 		{"no probe", "Host runtime without a probe", map[string]attrs{"runtime.go": {"probe": nil}}, nil},
 		{"probe fails", "The probe of runtime.go: exit status 1", map[string]attrs{"runtime.go": {"probe": []string{"false"}}}, nil},
 		{"platform", "runtime.go is for linux/amd64, not for linux/arm64", map[string]attrs{"instance.go": {"platform": "linux/arm64"}}, nil},
+		{"user on the host", "user is for runtimes with an image", map[string]attrs{"runtime.go": {"user": "nobody"}}, nil},
+		{"workdir on the host", "workdir is for runtimes with an image", map[string]attrs{"runtime.go": {"workdir": "/w"}}, nil},
+		{"platform of another machine", "which is linux/amd64 and none of plan9/arm", map[string]attrs{"runtime.go": {"platforms": []string{"plan9/arm"}}}, nil},
+		{"isolation of no runner", "No runner of this version gives container", nil, []*decl.Block{block("pbuild", "", attrs{"min_isolation": "container"})}},
 		{"state", "is none of base and gold", map[string]attrs{"gate.go": {"states": []string{"silver"}}}, nil},
 		{"predictions without a file", "Predictions without a file", map[string]attrs{"agent.file": {"file": nil}}, nil},
 		{"command agent without a command", "Agent without a command", map[string]attrs{"agent.fixer": {"command": nil}}, nil},
@@ -107,6 +111,21 @@ func TestWarnings(t *testing.T) {
 				t.Errorf("got %v, want %s", diags, c.want)
 			}
 		})
+	}
+}
+
+func TestMissingHostPath(t *testing.T) {
+	ws, h := small()
+	b := ws.Find("runtime", "go")
+	nested := b.Nested("host")
+	if nested == nil {
+		nested = block("host", "", nil)
+		b.Blocks = append(b.Blocks, nested)
+	}
+	nested.Attrs["paths"] = &decl.Attr{Name: "paths", Expr: value{[]string{"/usr", "/nosuch/tools"}}}
+	_, diags := lowered1(t, ws, h)
+	if len(diags) != 1 || diags[0].Severity != decl.Warning || !strings.Contains(diags[0].Detail, "/nosuch/tools is among the paths of runtime.go") {
+		t.Errorf("got %v", diags)
 	}
 }
 
