@@ -200,13 +200,13 @@ func (s *SourceArchive) Encode(e *digest.Encoder) {
 }
 
 type SourceDir struct {
-	Files  digest.Digest // of the sorted (path, mode, content) of its files, computed at plan
-	Ignore []string      `key:"-"` // already applied to Files
-	Path   string        `key:"-"` // absolute
+	Files  []task.FileInput // sorted, listed at plan; paths are relative to Path
+	Ignore []string         `key:"-"` // already applied to Files
+	Path   string           `key:"-"` // absolute
 }
 
 func (s *SourceDir) Kind() *task.Kind         { return Source }
-func (s *SourceDir) Encode(e *digest.Encoder) { e.Digest("dir_files", s.Files) }
+func (s *SourceDir) Encode(e *digest.Encoder) { task.EncodeFiles(e, s.Files) }
 
 // PatchesSpec derives gold and test patch. Roles: "base" (a Tree), and "fix" (a Tree) where Gold and Test are zero.
 // Outputs: GoldPatch, TestPatch, BaseTestTree, GoldTree, GoldTestTree, GoldPaths, TestPaths.
@@ -368,7 +368,7 @@ func (s *OutcomeSpec) Encode(e *digest.Encoder) {
 type ImageSpec struct {
 	Ref        string // a declared image
 	Dockerfile digest.Digest
-	Context    digest.Digest // of its files after .dockerignore
+	Context    []task.FileInput // its files after .dockerignore, sorted
 	Args       map[string]string
 	Target     string
 	Platform   string
@@ -381,7 +381,7 @@ func (s *ImageSpec) Kind() *task.Kind { return Image }
 func (s *ImageSpec) Encode(e *digest.Encoder) {
 	e.String("ref", s.Ref)
 	e.Digest("dockerfile", s.Dockerfile)
-	e.Digest("context", s.Context)
+	task.EncodeFiles(e, s.Context)
 	e.Map("args", s.Args)
 	e.String("target", s.Target)
 	e.String("platform", s.Platform)

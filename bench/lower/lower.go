@@ -17,8 +17,8 @@ import (
 type Host interface {
 	// Probe is the identity of a host runtime: the digest of what its probe prints.
 	Probe(runtime string, argv []string, env map[string]string, path string) (digest.Digest, error)
-	// Dir is the digest of the sorted (path, mode, content) of the files below path, less what ignore names.
-	Dir(path string, ignore []string) (digest.Digest, error)
+	// Dir lists the files below path, less what ignore names, sorted; their paths are relative to it.
+	Dir(path string, ignore []string) ([]task.FileInput, error)
 	// File reads a file; its error wraps fs.ErrNotExist where there is none.
 	File(path string) ([]byte, error)
 	// Glob lists the workspace's files that match any of the patterns, relative, slash-separated and sorted.
