@@ -85,7 +85,7 @@ func (s *Samples) command(ctx context.Context, spec *kind.SampleSpec, a *task.At
 	}
 	res, err := c.run(ctx, cmd, a)
 	if err != nil {
-		return task.Outcome{}, err
+		return unstarted(c.Blobs, err)
 	}
 	out, err := c.outcome(res, cmd, a)
 	if err != nil {

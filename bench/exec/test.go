@@ -24,7 +24,7 @@ func (c *Commands) Test(ctx context.Context, a *task.Attempt) (task.Outcome, err
 	}
 	res, err := c.run(ctx, cmd, a)
 	if err != nil {
-		return task.Outcome{}, err
+		return unstarted(c.Blobs, err)
 	}
 	out, err := c.outcome(res, cmd, a)
 	if err != nil {
