@@ -263,8 +263,15 @@ func (s *session) missingInput(m *plan.MissingInput) decl.Diagnostic {
 
 // setting reads an attribute of the pbuild block.
 func setting[T any](s *session, name string, otherwise T) T {
-	var ds decl.Diagnostics // lower has reported what is wrong with it
-	return decl.Or(s.ws.Find("pbuild", ""), name, nil, &ds, otherwise)
+	b := s.ws.Find("pbuild", "")
+	if b == nil || b.Attrs[name] == nil {
+		return otherwise
+	}
+	v, _ := b.Attrs[name].Expr.Eval(nil) // lower has reported what is wrong with it
+	if t, ok := decl.As[T](b.Attrs[name], v); ok {
+		return t
+	}
+	return otherwise
 }
 
 // minIsolation is the workspace's floor for records, or nil where any will do.

@@ -62,14 +62,12 @@ func (s *Samples) command(ctx context.Context, spec *kind.SampleSpec, a *task.At
 		return task.Outcome{Status: task.Failed, Reason: fmt.Sprintf(
 			"this machine isolates at level %s, and an agent that runs code needs sealed; allow_unsealed = true on the agent runs it all the same, and every report says so", c.Runner.Isolation())}, nil
 	}
-	cmd, err := c.Environ.command(&spec.Command, &spec.Runtime)
+	cmd, err := c.command(&spec.Command, &spec.Runtime, a)
 	if err != nil {
 		return task.Outcome{}, err
 	}
 	cmd.Forward = nil // no credentials for an agent
-	cmd.Log = a.Log
 	cmd.Changes = true
-	cmd.Start = start(a)
 	cmd.Start.Tree = a.Input("base").Digest
 	if spec.WallLimit > 0 {
 		cmd.Limits.Wall = spec.WallLimit
@@ -83,11 +81,7 @@ func (s *Samples) command(ctx context.Context, spec *kind.SampleSpec, a *task.At
 		cmd.Start.Files = map[string][]byte{file: statement}
 		cmd.Env[statementEnv] = file // the runner makes it the absolute path
 	}
-	res, err := c.run(ctx, cmd, a)
-	if err != nil {
-		return unstarted(c.Blobs, err)
-	}
-	out, err := c.outcome(res, cmd, a)
+	out, res, err := c.execute(ctx, cmd, a)
 	if err != nil {
 		return out, err
 	}

@@ -63,7 +63,7 @@ func (l *lowerer) instance(b *decl.Block, m member) *instance {
 	if env == nil {
 		return nil
 	}
-	in := &instance{id: m.key, ref: decl.Ref{Type: b.Type, Name: b.Name, Key: m.key, One: m.each != nil}, row: rowOf(m.each), at: b.Range, env: env, index: m.index,
+	in := &instance{id: m.key, ref: decl.Ref{Type: b.Type, Name: b.Name, Key: m.key, One: m.each != nil}, row: m.each.Place(), at: b.Range, env: env, index: m.index,
 		source: task.None, patches: task.None, fetch: task.None, prepare: task.None, fetchGold: task.None}
 	if n := b.Nested("build"); n != nil {
 		in.build = &judge{command: l.command(n, m.each, env, false)}

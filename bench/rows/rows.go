@@ -7,7 +7,6 @@
 package rows
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -230,13 +229,4 @@ func sortedKeys(m map[string]bool) []string {
 	}
 	slices.Sort(keys)
 	return keys
-}
-
-// position is FILE:LINE, as diagnostics name a row.
-func position(r decl.Row) string {
-	file, line := r.Pos()
-	if line == 0 {
-		return file
-	}
-	return fmt.Sprintf("%s:%d", file, line)
 }
