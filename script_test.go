@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -34,6 +35,7 @@ import (
 //	predict FILE ID BASE OVER    write a prediction whose patch turns BASE into BASE with OVER laid over it; OVER/.removed lists what goes
 //	exits CODE ARG...            pbuild with these arguments exits with that code
 //	refuses CODE ARG...          the same, and no file of the script's directory was made, changed or removed
+//	pack FILE ENTRY...           write a tar.gz, and set SHA256 to its digest; see scriptPack
 //	schema NAME FILE             every JSON document in FILE is as docs/schema/NAME.schema.json says
 //	began [STEP=N...]            the last pbuild apply --json began exactly so many tasks of each step, and no others: test.base=2 md=1
 //	rebuilt FILE                 write the program as another build of it: with another identity
@@ -67,7 +69,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"json": scriptJSON, "ran": scriptRan, "lines": scriptLines, "edit": scriptEdit, "predict": scriptPredict, "outcome": scriptOutcome, "began": scriptBegan,
 			"rebuilt": scriptRebuilt, "states": scriptStates,
-			"exits": scriptExits, "refuses": scriptRefuses, "schema": scriptSchema(schemas),
+			"exits": scriptExits, "refuses": scriptRefuses, "pack": scriptPack, "schema": scriptSchema(schemas),
 		},
 	})
 }
@@ -324,6 +326,8 @@ func scriptRebuilt(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	name := ts.MkAbs(args[0])
 	ts.Check(os.MkdirAll(filepath.Dir(name), 0o777))
+	syscall.ForkLock.RLock() // a child of another script would hold the file open for writing, and it could not be run
+	defer syscall.ForkLock.RUnlock()
 	ts.Check(os.WriteFile(name, b, 0o777))
 }
 

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"pbuild/bench/kind"
+	"pbuild/bench/verdict"
 	"pbuild/engine/apply"
 	"pbuild/engine/digest"
 	"pbuild/engine/plan"
@@ -62,6 +64,28 @@ is recorded, so the next apply goes on from there. An argument that is a file ma
 	return cmd
 }
 
+// check finds values that no flag can have, and flags and arguments that exclude each other.
+func (f *applyFlags) check(args []string) error {
+	switch {
+	case f.lockTimeout < 0:
+		return usagef("--lock-timeout is %v; give how long to wait, such as 5m", f.lockTimeout)
+	case f.logLines < 0:
+		return usagef("--log-on-failure is %d; give a number of lines, 0 for none", f.logLines)
+	}
+	for _, arg := range args {
+		if !isPlan(arg) {
+			continue
+		}
+		if len(args) > 1 {
+			return usagef("the saved plan %s is applied whole or not at all; leave the other arguments out, or plan again with them", arg)
+		}
+		if len(f.replace) > 0 {
+			return usagef("the saved plan %s says what is replaced; leave --replace out, or plan again with it", arg)
+		}
+	}
+	return f.planFlags.check()
+}
+
 // An applying is one apply under way.
 type applying struct {
 	*session
@@ -70,7 +94,7 @@ type applying struct {
 	plan     *plan.Plan
 	run      string // its id
 	stream   *stream
-	runFile  interface{ Flush() error }
+	runFile  *store.RunStream
 	progress *progress
 	closers  []func() error
 	drift    int
@@ -78,6 +102,9 @@ type applying struct {
 }
 
 func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err error) {
+	if err := f.check(args); err != nil {
+		return err
+	}
 	var saved *plan.Saved
 	if len(args) == 1 && isPlan(args[0]) {
 		if saved, err = loadPlan(args[0]); err != nil {
@@ -95,6 +122,7 @@ func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err erro
 		return exitWith(ExitWorld, err)
 	}
 	p, err := s.planFor(st, &f.planFlags, args)
+	a.noteDamage(st)
 	if err == nil && saved != nil {
 		err = checkPlan(saved, p)
 	}
@@ -224,10 +252,13 @@ func (ap *applying) do(ctx context.Context) (Exit, error) {
 	return ap.finish(sum), nil
 }
 
+// Parts of the state directory that cli itself looks into.
 const (
-	treesDir      = "trees.git"
-	defaultBudget = int64(50) << 30
+	treesDir  = "trees.git"
+	statesDir = "states"
 )
+
+const defaultBudget = int64(50) << 30
 
 // scratch is where sandboxes are made: outside every workspace, and this user's alone.
 func (a *app) scratch(flag string) string {
@@ -303,18 +334,9 @@ func (ap *applying) event(e apply.Event) {
 	ap.stream.event(e)
 	ap.progress.event(e)
 	switch {
-	case e.Type == "note" && e.Code == "state_drift":
+	case e.Type == "note" && e.Code == verdict.FlagStateDrift:
 		ap.drift++
-	case e.Type == "end" && e.Record != nil && e.Phase == "done" && hasFlag(e.Record, "near_limit"):
+	case e.Type == "end" && e.Record != nil && e.Phase == "done" && slices.Contains(e.Record.Flags, verdict.FlagNearLimit):
 		ap.near = append(ap.near, e.Task)
 	}
-}
-
-func hasFlag(r *task.Record, flag string) bool {
-	for _, f := range r.Flags {
-		if f == flag {
-			return true
-		}
-	}
-	return false
 }

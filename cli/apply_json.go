@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"pbuild/bench/decl"
+	"pbuild/bench/verdict"
 	"pbuild/engine/apply"
 	"pbuild/engine/plan"
 	"pbuild/engine/task"
@@ -153,8 +154,8 @@ func (s *stream) event(e apply.Event) {
 		j.Address, j.Attempt, j.Detail = s.address(e.Task), e.Attempt, e.Detail
 		s.line(j, true)
 	case "note":
-		if e.Code == "state_drift" {
-			j := s.next("state_drift", e.Time)
+		if e.Code == verdict.FlagStateDrift {
+			j := s.next(e.Code, e.Time)
 			j.Address, j.Detail = s.address(e.Task), e.Detail
 			s.line(j, true)
 		}

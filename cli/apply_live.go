@@ -17,7 +17,7 @@ func (ap *applying) openStreams() error {
 	}
 	ap.closers = append(ap.closers, file.Close)
 	ap.stream.brief = append(ap.stream.brief, file)
-	ap.runFile, _ = file.(interface{ Flush() error })
+	ap.runFile = file
 	if ap.app.view.json {
 		w := bufio.NewWriter(ap.app.view.out)
 		ap.closers = append(ap.closers, w.Flush)
@@ -64,9 +64,7 @@ func (ap *applying) ticking() (quit func()) {
 			select {
 			case <-ticker.C:
 				ap.progress.tick(ap.app.cfg.Clock())
-				if ap.runFile != nil {
-					ap.runFile.Flush() // who reads along sees the run; nothing depends on it
-				}
+				ap.runFile.Flush() // who reads along sees the run; nothing depends on it
 			case <-done:
 				return
 			}

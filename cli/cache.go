@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pbuild/bench/kind"
 	"pbuild/engine/digest"
 	"pbuild/engine/store"
 	"pbuild/engine/task"
@@ -64,8 +65,8 @@ func (a *app) cacheStats() *cobra.Command {
 			columns(a.view.out, "", [][]string{
 				{"records", fmt.Sprintf("%d, of %d keys, %s", s.Records, s.Keys, size(s.JournalBytes))},
 				{"blobs", fmt.Sprintf("%d small in %s, %s; %d large, %s", s.SmallBlobs, plural(int(s.Packs), "pack"), size(s.PackBytes), s.LargeBlobs, size(s.LargeBytes))},
-				{"trees", size(use["trees.git"])},
-				{"states", size(use["states"])},
+				{"trees", size(use[treesDir])},
+				{"states", size(use[statesDir])},
 				{"runs", fmt.Sprintf("%d, %s", s.Runs, size(s.RunBytes))},
 				{"snapshot", size(s.SnapshotBytes)},
 			})
@@ -165,7 +166,7 @@ func (a *app) gc(ctx context.Context, dry bool) error {
 	trees := map[digest.Digest]bool{}
 	report, err := st.GC(store.GCOptions{DryRun: dry,
 		Keep: func(r *task.Record) bool {
-			keep := r.Kind == "sample" || live[r.Key] || r.Started > horizon.UnixNano()
+			keep := r.Kind == kind.Sample.Name || live[r.Key] || r.Started > horizon.UnixNano()
 			if keep {
 				for _, o := range r.Outputs {
 					if _, ok := o.Digest.Git(); ok {
@@ -297,7 +298,7 @@ func (a *app) cacheClean() *cobra.Command {
 			defer st.Close()
 			target, what := state, "everything that pbuild remembers"
 			if states {
-				target, what = filepath.Join(state, "states"), "all states"
+				target, what = filepath.Join(state, statesDir), "all states"
 			}
 			if !yes {
 				if err := a.ask(fmt.Sprintf("Delete %s (%s)?", what, target), "--yes"); err != nil {

@@ -55,7 +55,7 @@ func (a *app) console(dir string, config *hcl.Config) error {
 		value, ds := config.Console(text)
 		if ds.HasErrors() {
 			failed = true
-			a.showConsoleErrors(text, ds)
+			a.showConsoleErrors(ds)
 			continue
 		}
 		a.view.printf("%s\n", value)
@@ -70,7 +70,7 @@ func (a *app) console(dir string, config *hcl.Config) error {
 }
 
 // showConsoleErrors shows diagnostics of a line that was typed: it stands above, so no snippet is needed.
-func (a *app) showConsoleErrors(_ string, ds decl.Diagnostics) {
+func (a *app) showConsoleErrors(ds decl.Diagnostics) {
 	for _, d := range ds.Sort() {
 		fmt.Fprintf(a.view.err, "%s %s: %s\n", a.view.paintErr(red, string(d.Severity)+":"), printable(d.Summary), printable(d.Detail))
 	}

@@ -49,7 +49,7 @@ Where several are due: 130, 1, 3, 4 in that order. "plan --detailed-exitcode" re
 	{"environment", "Topic: environment variables", `Every flag has a variable: PBUILD_ and its name in capitals, "-" as "_" (PBUILD_JOBS, PBUILD_SCRATCH, PBUILD_FAIL_FAST). A flag given on the command
 line wins. --var has none: PBUILD_VAR_NAME sets the variable NAME of the workspace, after its default and before files and flags.
 
-  CI=true           no prompts, no colour; the lock file is enforced
+  CI=true           no prompts, no colour
   NO_COLOR          no colour
   CLICOLOR_FORCE    colour though there is no terminal
 

@@ -2,7 +2,7 @@ package cli
 
 import (
 	"fmt"
-	"time"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -36,7 +36,7 @@ func (a *app) log(cmd *cobra.Command, arg, only string) error {
 	if err != nil {
 		return err
 	}
-	st, err := store.Open(dir + "/" + stateDir)
+	st, err := store.Open(filepath.Join(dir, stateDir))
 	if err != nil {
 		return exitWith(ExitWorld, err)
 	}
@@ -77,11 +77,7 @@ func exactLog(st *store.Store, arg string) (string, *loggedRun) {
 }
 
 func newestLog(st *store.Store, r *task.Record, addrs []string) *loggedRun {
-	var since time.Time
-	if r != nil {
-		since = time.Unix(0, r.Started)
-	}
-	if f := lastFailure(st, addrs, since); f != nil {
+	if f := lastFailure(st, addrs, r); f != nil {
 		return &loggedRun{f.Log, f.Run}
 	}
 	if r == nil {
@@ -96,10 +92,7 @@ func (s *session) lastLog(id task.ID) (*loggedRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := p.Items[id].Record
-	if history := s.history(p, id); r == nil && len(history) > 0 {
-		r = history[0]
-	}
+	r, _ := s.records(p, id)
 	return newestLog(s.store, r, p.Addresses(id)), nil
 }
 
@@ -129,7 +122,7 @@ func (a *app) showLog(st *store.Store, addr string, l *loggedRun, only string) e
 		text = []byte(printable(string(text)))
 	}
 	if _, err := a.view.out.Write(text); err != nil {
-		return worldf("%v", err)
+		return exitWith(ExitWorld, err)
 	}
 	if len(both) == 0 {
 		a.view.notef("%s wrote nothing.\n", addr)

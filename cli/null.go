@@ -98,7 +98,7 @@ func parseNull(args, environ []string) (q nullQuery, ok bool) {
 			}
 			q.vars = append(q.vars, v)
 		case "-j", "--jobs":
-			if v, ok := value(); !ok || strings.Trim(v, "0123456789") != "" {
+			if v, ok := value(); !ok || v == "" || strings.Trim(v, "0123456789") != "" {
 				return q, false
 			}
 		case "--json":

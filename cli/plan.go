@@ -35,6 +35,14 @@ func (f *planFlags) register(cmd *cobra.Command) {
 	fs.StringVar(&f.scratch, "scratch", "", "make sandboxes in `DIR`")
 }
 
+// check finds values that no flag can have.
+func (f *planFlags) check() error {
+	if f.jobs < 0 {
+		return usagef("--jobs is %d; give the number of tasks that may run at once, or 0 for as many as there are cores", f.jobs)
+	}
+	return nil
+}
+
 func (a *app) planCommand() *cobra.Command {
 	f := &planFlags{}
 	cmd := &cobra.Command{
@@ -48,53 +56,53 @@ By default blocks are shown with the counts of each decision; -v shows every tas
   maybe   something upstream runs; if that comes out as before, a record serves
   reuse   a record serves`,
 		ValidArgsFunction: a.completeAddresses,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			err := a.plan(cmd.Context(), f, args)
-			if err != nil && f.detailed && codeOf(err) != ExitChanges+exitDetailed {
-				return &exitError{code: ExitFailed, err: unsaid(err)}
-			}
-			if codeOf(err) == ExitChanges+exitDetailed {
-				return said(ExitChanges)
-			}
-			return err
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.plan(cmd.Context(), f, args) },
 	}
 	f.register(cmd)
 	return cmd
 }
 
-// exitDetailed marks ExitChanges within the command, where ExitUsage has the same number.
-const exitDetailed Exit = 1000
-
-// unsaid is the error that is still to be shown, or nil.
-func unsaid(err error) error {
-	if isSaid(err) {
-		return nil
+// plan makes and shows a plan, and ends with the code that was asked for.
+func (a *app) plan(ctx context.Context, f *planFlags, args []string) error {
+	changes, err := a.makePlan(ctx, f, args)
+	switch {
+	case !f.detailed:
+		return err
+	case isSaid(err):
+		return said(ExitFailed)
+	case err != nil:
+		return exitWith(ExitFailed, err)
+	case changes:
+		return said(ExitChanges)
 	}
-	return err
+	return nil
 }
 
-func (a *app) plan(ctx context.Context, f *planFlags, args []string) error {
+// makePlan says whether there is something to do.
+func (a *app) makePlan(ctx context.Context, f *planFlags, args []string) (changes bool, err error) {
+	if err := f.check(); err != nil {
+		return false, err
+	}
 	s, err := a.load(ctx, loadOptions{noProbe: f.noProbe, keep: a.view.json, warn: true, all: len(args) == 0})
 	defer s.close()
 	if err != nil {
 		if a.view.json && s != nil && isSaid(err) {
-			return a.planFailed(s, err)
+			return false, a.planFailed(s, err)
 		}
-		return err
+		return false, err
 	}
 	p, err := s.planFor(s.store, f, args)
 	if err != nil {
 		if a.view.json && isSaid(err) {
-			return a.planFailed(s, err)
+			return false, a.planFailed(s, err)
 		}
-		return err
+		return false, err
 	}
 	graph := ""
 	if a.view.json {
 		d, err := p.GraphDigest()
 		if err != nil {
-			return exitWith(ExitWorld, err)
+			return false, exitWith(ExitWorld, err)
 		}
 		graph = d.String()
 	}
@@ -103,13 +111,13 @@ func (a *app) plan(ctx context.Context, f *planFlags, args []string) error {
 	}
 	if f.out != "" {
 		if err := s.savePlan(p, f, args); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if a.view.json {
 		d := planDocument(a.cfg.Version, graph, p, s.diags)
 		if err := writePlan(a.view.out, d, p, f.all); err != nil {
-			return worldf("%v", err)
+			return false, exitWith(ExitWorld, err)
 		}
 	} else {
 		a.view.showPlan(p, f.all)
@@ -118,16 +126,14 @@ func (a *app) plan(ctx context.Context, f *planFlags, args []string) error {
 			a.view.notef("Saved in %s; `pbuild apply %s` runs exactly this.\n", f.out, f.out)
 		}
 	}
-	if c := p.Counts(); f.detailed && (c.Run+c.Maybe > 0 || restores(p)) {
-		return said(ExitChanges + exitDetailed)
-	}
-	return nil
+	c := p.Counts()
+	return c.Run+c.Maybe > 0 || restores(p), nil
 }
 
 // planFailed prints the document of a plan that could not be made.
 func (a *app) planFailed(s *session, err error) error {
 	if e := encodePlan(a.view.out, planDocument(a.cfg.Version, "none", nil, s.diags)); e != nil {
-		return worldf("%v", e)
+		return exitWith(ExitWorld, e)
 	}
 	return err
 }

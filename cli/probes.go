@@ -17,6 +17,7 @@ import (
 
 	"pbuild/bench/decl"
 	"pbuild/engine/digest"
+	"pbuild/engine/run"
 )
 
 // probes remembers what each runtime's probe printed, and which program printed it. A probe runs again only when the stat of its resolved
@@ -50,18 +51,12 @@ const (
 )
 
 func openProbes(ctx context.Context, state, path string, noProbe bool) *probes {
-	p := &probes{ctx: ctx, file: filepath.Join(state, probesFile), path: absoluteDirs(path), noProbe: noProbe,
+	p := &probes{ctx: ctx, file: filepath.Join(state, probesFile), path: run.AbsolutePath(path), noProbe: noProbe,
 		known: map[string]probeResult{}, used: map[string]probeResult{}}
 	if b, err := os.ReadFile(p.file); err == nil && json.Unmarshal(b, &p.known) != nil {
 		p.known = map[string]probeResult{} // damaged: the probes run again
 	}
 	return p
-}
-
-// absoluteDirs leaves the relative directories out of a PATH: what they name depends on where pbuild was started.
-func absoluteDirs(path string) string {
-	dirs := slices.DeleteFunc(filepath.SplitList(path), func(d string) bool { return !filepath.IsAbs(d) })
-	return strings.Join(dirs, string(filepath.ListSeparator))
 }
 
 // identity is the digest of what the probe prints; path is the runtime's own, "" for the caller's.
@@ -150,7 +145,8 @@ func (p *probes) run(program string, argv []string, env map[string]string, path 
 	cmd.Args[0] = argv[0] // a multi-call program looks at its name
 	cmd.Dir = home
 	cmd.WaitDelay = time.Second
-	vars := map[string]string{"PATH": path, "HOME": home, "TMPDIR": home, "LANG": "C.UTF-8", "TZ": "UTC"}
+	vars := run.Fixed(home, home)
+	vars["PATH"] = path
 	maps.Copy(vars, env)
 	for _, k := range slices.Sorted(maps.Keys(vars)) {
 		cmd.Env = append(cmd.Env, k+"="+vars[k])

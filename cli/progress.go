@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"pbuild/bench/verdict"
 	"pbuild/engine/apply"
 	"pbuild/engine/plan"
 	"pbuild/engine/task"
@@ -73,7 +74,7 @@ func (g *progress) event(e apply.Event) {
 	case "retry":
 		g.say(e.Time, "%s %s: try %d: %s", g.v.paintErr(yellow, "retry"), g.plan.Address(e.Task), e.Attempt, e.Detail)
 	case "note":
-		if e.Code == "state_drift" || g.v.verbose {
+		if e.Code == verdict.FlagStateDrift || g.v.verbose {
 			g.say(e.Time, "%s %s: %s", g.v.paintErr(yellow, e.Code), g.plan.Address(e.Task), e.Detail)
 		}
 	}
@@ -136,7 +137,11 @@ func (g *progress) failure(e apply.Event) {
 	if e.Record != nil && e.Record.Status != task.Failed && e.Record.Status != task.OK {
 		word = string(e.Record.Status)
 	}
-	g.say(e.Time, "%s %s: %s", g.v.paintErr(red, word), g.plan.Address(e.Task), e.Detail)
+	why := ": " + e.Detail
+	if e.Detail == "" {
+		why = verdictWord(e.Record) // a gate that rejects has a word, and says more only where there is more to say
+	}
+	g.say(e.Time, "%s %s%s", g.v.paintErr(red, word), g.plan.Address(e.Task), why)
 	lines := lastLines(e.Data, g.tail)
 	for _, l := range lines {
 		g.say(e.Time, "  %s %s", g.v.paintErr(dim, "|"), l)

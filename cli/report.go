@@ -82,7 +82,7 @@ func (a *app) report(cmd *cobra.Command, name, format string) error {
 			return exitWith(ExitUsage, err)
 		}
 		if _, err := a.view.out.Write(text); err != nil {
-			return worldf("%v", err)
+			return exitWith(ExitWorld, err)
 		}
 	}
 	return nil
@@ -118,12 +118,8 @@ func (s *session) reportsNamed(name string) ([]declaredReport, error) {
 
 // lastFailures is what the last run left no record of, by address.
 func (s *session) lastFailures() map[string]failure {
-	runs, err := s.store.Runs()
-	if err != nil || len(runs) == 0 {
-		return nil
-	}
-	r, err := readRun(s.store, runs[0])
-	if err != nil {
+	r, err := lastRun(s.store)
+	if err != nil || r == nil {
 		return nil
 	}
 	return r.failed

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,7 +45,7 @@ type session struct {
 func (a *app) workDir() (string, error) {
 	dir, err := filepath.Abs(a.flags.dir)
 	if err != nil {
-		return "", worldf("%v", err)
+		return "", exitWith(ExitWorld, err)
 	}
 	return dir, nil
 }
@@ -250,7 +251,7 @@ func (s *session) missingInput(m *plan.MissingInput) decl.Diagnostic {
 	if err != nil {
 		return d
 	}
-	typ, name, _ := cutBlock(addr.Block)
+	typ, name, _ := strings.Cut(addr.Block, ".")
 	if b := s.ws.Find(typ, name); b != nil {
 		d.Range = b.Range
 		if a := b.Attrs["inputs"]; a != nil {
@@ -262,8 +263,15 @@ func (s *session) missingInput(m *plan.MissingInput) decl.Diagnostic {
 
 // setting reads an attribute of the pbuild block.
 func setting[T any](s *session, name string, otherwise T) T {
-	var ds decl.Diagnostics // lower has reported what is wrong with it
-	return decl.Or(s.ws.Find("pbuild", ""), name, nil, &ds, otherwise)
+	b := s.ws.Find("pbuild", "")
+	if b == nil || b.Attrs[name] == nil {
+		return otherwise
+	}
+	v, _ := b.Attrs[name].Expr.Eval(nil) // lower has reported what is wrong with it
+	if t, ok := decl.As[T](b.Attrs[name], v); ok {
+		return t
+	}
+	return otherwise
 }
 
 // minIsolation is the workspace's floor for records, or nil where any will do.

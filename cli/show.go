@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -121,26 +122,16 @@ func (s *session) shown(o *task.Object, step int) (*showJSON, error) {
 	}
 	item := &p.Items[id]
 	out := &showJSON{FormatVersion: formatVersion, Address: address(o, step), Kind: p.Graph.Tasks[id].Spec.Kind().Name, Decision: item.Decision.String(),
-		Components: knownComponents(p.Why(id)), History: []historyJSON{}, Depends: dependsOf(p, id)}
-	if item.Known {
-		k := item.Key.String()
-		out.Key = &k
-	}
-	history := s.history(p, id)
-	r := item.Record
-	if r == nil && len(history) > 0 {
-		r = history[0]
-	}
-	var since time.Time
+		Key: keyOf(item), Components: knownComponents(p.Why(id)), History: []historyJSON{}, Depends: dependsOf(p, id)}
+	r, history := s.records(p, id)
 	if r != nil {
-		since = time.Unix(0, r.Started)
 		out.Record = recordOf(r)
 		out.Record.Evidence, out.Record.BaseKind = s.evidence(r)
 		if unstable(r, history) {
 			out.Record.Flags = append(out.Record.Flags, "unstable")
 		}
 	}
-	if f := lastFailure(s.store, p.Addresses(id), since); f != nil {
+	if f := lastFailure(s.store, p.Addresses(id), r); f != nil {
 		out.Failure = &failureJSON{f.Status, f.Detail, stamp(f.Time), f.Log, f.Run}
 	}
 	for _, h := range history {
@@ -149,14 +140,26 @@ func (s *session) shown(o *task.Object, step int) (*showJSON, error) {
 	return out, nil
 }
 
-// history is every record that any of the task's addresses ran under, newest first.
-func (s *session) history(p *plan.Plan, id task.ID) []*task.Record {
-	var out []*task.Record
-	for _, addr := range p.Addresses(id) {
-		out = append(out, s.store.History(addr)...)
+// keyOf is a task's key, or nil while something upstream is to run.
+func keyOf(item *plan.Item) *string {
+	if !item.Known {
+		return nil
 	}
-	slices.SortStableFunc(out, func(a, b *task.Record) int { return int(min(1, max(-1, b.Started-a.Started))) })
-	return out
+	k := item.Key.String()
+	return &k
+}
+
+// records are the record that serves a task, else the newest that it has, nil where it has none; and every record that any of its addresses ran
+// under, newest first.
+func (s *session) records(p *plan.Plan, id task.ID) (r *task.Record, history []*task.Record) {
+	for _, addr := range p.Addresses(id) {
+		history = append(history, s.store.History(addr)...)
+	}
+	slices.SortStableFunc(history, func(a, b *task.Record) int { return cmp.Compare(b.Started, a.Started) })
+	if r = p.Items[id].Record; r == nil && len(history) > 0 {
+		r = history[0]
+	}
+	return r, history
 }
 
 // unstable says whether runs of one key came to different verdicts.

@@ -73,7 +73,7 @@ func (a *app) status(ctx context.Context) (*statusJSON, error) {
 	if h, held := store.LockedBy(state); held {
 		out.Holder = &h
 	}
-	if out.LastRun, err = lastRun(st, out.Holder != nil); err != nil {
+	if out.LastRun, err = runStatus(st, out.Holder != nil); err != nil {
 		return nil, exitWith(ExitWorld, err)
 	}
 	m, err := a.look(ctx, dir, state)
@@ -92,7 +92,7 @@ func (a *app) status(ctx context.Context) (*statusJSON, error) {
 func (a *app) look(ctx context.Context, dir, state string) (*Machine, error) {
 	if _, err := os.Stat(state); err != nil {
 		if state, err = os.MkdirTemp("", "pbuild-status-"); err != nil {
-			return nil, worldf("%v", err)
+			return nil, exitWith(ExitWorld, err)
 		}
 		defer os.RemoveAll(state)
 	}
@@ -103,13 +103,10 @@ func (a *app) look(ctx context.Context, dir, state string) (*Machine, error) {
 	return m, nil
 }
 
-func lastRun(st *store.Store, held bool) (*runJSON, error) {
-	runs, err := st.Runs()
-	if err != nil || len(runs) == 0 {
-		return nil, err
-	}
-	past, err := readRun(st, runs[0])
-	if err != nil {
+// runStatus is the last run; whether the workspace is held tells one that goes on from one that was killed.
+func runStatus(st *store.Store, held bool) (*runJSON, error) {
+	past, err := lastRun(st)
+	if err != nil || past == nil {
 		return nil, err
 	}
 	r := &runJSON{ID: past.id, Summary: past.summary, Open: sortedKeys(past.open), State: "done"}
@@ -126,7 +123,7 @@ func lastRun(st *store.Store, held bool) (*runJSON, error) {
 }
 
 // diskParts are the parts of .pbuild that grow.
-var diskParts = []string{"journal", "blobs", "trees.git", "states", "runs"}
+var diskParts = []string{"journal", "blobs", treesDir, statesDir, "runs"}
 
 // diskUse sums file sizes for at most the given time; whole is false where that was too short.
 func diskUse(state string, patience time.Duration) (use map[string]int64, whole bool) {

@@ -3,6 +3,7 @@ package cli
 import (
 	"strings"
 
+	"pbuild/bench/decl"
 	"pbuild/engine/task"
 )
 
@@ -75,38 +76,14 @@ func addressesOf(g *task.Graph, block string, steps bool) []string {
 	return out
 }
 
-// nearest returns the name at the smallest edit distance from want, or "" if none is near. Quotes do not count.
+// nearest is the name that is most like want, "" where none is. Quotes do not count.
 func nearest(want string, names []string) string {
 	bare := func(s string) string { return strings.ReplaceAll(s, `"`, "") }
-	want = bare(want)
-	best, at := "", 2+len(want)/3
-	for _, n := range names {
-		if d := distance(want, bare(n), at); d < at || d == at && best == "" {
-			best, at = n, d
-		}
+	quoted := make(map[string]string, len(names))
+	list := make([]string, len(names))
+	for i, n := range names {
+		list[i] = bare(n)
+		quoted[list[i]] = n
 	}
-	return best
-}
-
-// distance is the number of single-byte edits from a to b, or more than limit.
-func distance(a, b string, limit int) int {
-	if len(a)-len(b) > limit || len(b)-len(a) > limit {
-		return limit + 1
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			d := diagonal
-			if a[i] != b[j] {
-				d = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], d
-		}
-	}
-	return row[len(b)]
+	return quoted[decl.Nearest(bare(want), list)]
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"encoding/json"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,12 +14,8 @@ import (
 // unfinished tells which addresses the last run began and did not end: it was killed. The run's stream is read when first asked for.
 func (s *session) unfinished(st *store.Store) func(address string) bool {
 	read := sync.OnceValue(func() map[string]bool {
-		runs, err := st.Runs()
-		if err != nil || len(runs) == 0 {
-			return nil
-		}
-		r, err := readRun(st, runs[0])
-		if err != nil {
+		r, err := lastRun(st)
+		if err != nil || r == nil {
 			return nil // who began what is a courtesy
 		}
 		return r.open
@@ -43,6 +38,15 @@ type failure struct {
 	Detail string
 	Log    digest.Digest
 	Run    string
+}
+
+// lastRun is the newest run; nil where there is none.
+func lastRun(st *store.Store) (*pastRun, error) {
+	runs, err := st.Runs()
+	if err != nil || len(runs) == 0 {
+		return nil, err
+	}
+	return readRun(st, runs[0])
 }
 
 // readRun reads a run's event stream, as far as it is written.
@@ -95,25 +99,26 @@ func (p *pastRun) add(line []byte) {
 // recentRuns is how many runs are searched for a failure.
 const recentRuns = 20
 
-// lastFailure is the newest failure of any of the addresses since a time, or nil.
-func lastFailure(st *store.Store, addrs []string, since time.Time) *failure {
+// lastFailure is the newest failure of any of the addresses since the run of a record, or ever where r is nil; nil where there is none.
+func lastFailure(st *store.Store, addrs []string, r *task.Record) *failure {
+	var since time.Time
+	if r != nil {
+		since = time.Unix(0, r.Started)
+	}
 	runs, err := st.Runs()
 	if err != nil {
 		return nil
 	}
 	for _, id := range runs[:min(recentRuns, len(runs))] {
-		r, err := readRun(st, id)
+		past, err := readRun(st, id)
 		if err != nil {
 			continue
 		}
 		for _, addr := range addrs {
-			if f, ok := r.failed[addr]; ok && f.Time.After(since) {
+			if f, ok := past.failed[addr]; ok && f.Time.After(since) {
 				return &f
 			}
 		}
 	}
 	return nil
 }
-
-// cutBlock splits "task.copy" into its type and name.
-func cutBlock(block string) (typ, name string, ok bool) { return strings.Cut(block, ".") }

@@ -169,11 +169,6 @@ func (a *app) whyJSON(p *plan.Plan, id task.ID, addr string) error {
 		}
 		components = append(components, j)
 	}
-	var key *string
-	if item.Known {
-		k := item.Key.String()
-		key = &k
-	}
 	return a.view.document(struct {
 		FormatVersion int                `json:"format_version"`
 		Address       string             `json:"address"`
@@ -183,7 +178,7 @@ func (a *app) whyJSON(p *plan.Plan, id task.ID, addr string) error {
 		Reasons       []reasonJSON       `json:"reasons"`
 		Components    []whyComponentJSON `json:"components"`
 		Depends       []string           `json:"depends"`
-	}{formatVersion, addr, p.Graph.Tasks[id].Spec.Kind().Name, item.Decision.String(), key, reasonsJSON(p.Reasons(id)), components, dependsOf(p, id)})
+	}{formatVersion, addr, p.Graph.Tasks[id].Spec.Kind().Name, item.Decision.String(), keyOf(item), reasonsJSON(p.Reasons(id)), components, dependsOf(p, id)})
 }
 
 // dependsOf lists the addresses of what a task depends on, each once, in the order of its roles.

@@ -1,7 +1,6 @@
 package hcl
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -32,11 +31,7 @@ func (l *loader) checkCondition(n *block, s *scope, def *decl.BlockDef, summary,
 			return
 		}
 		out := errorAt(condAttr.expr.Range(), summary, "%v", said)
-		out.Address = memberAddress(address, each)
-		if each != nil && each.Row != nil {
-			file, line := each.Row.Pos()
-			out.Row = fmt.Sprintf("%s:%d", file, line)
-		}
+		out.Address, out.Row = each.Address(address), each.Place()
 		t.add(out)
 	}
 	if s.each == nil {
@@ -64,7 +59,7 @@ func (l *loader) checkEdges() {
 			if slices.ContainsFunc(cycle, func(member string) bool { return l.cyclic[member] }) {
 				return // said when the rows were found
 			}
-			l.errorf(from.at, "Reference cycle", "Blocks refer to each other in a circle: %s.", strings.Join(cycle, " -> "))
+			l.errorf(from.at, "Reference cycle", "Blocks refer to each other in a circle: %s. Take one of these references away.", strings.Join(cycle, " -> "))
 			return
 		}
 		phases[address] = open

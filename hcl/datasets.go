@@ -89,7 +89,7 @@ func (l *loader) fileRows(d *dataset) {
 	f := l.reader.read(path)
 	if f.err != nil {
 		if !l.madeByTask(d.block, path) {
-			l.errorf(a.expr.Range(), "Dataset file cannot be read", "%v.", f.err)
+			l.errorf(a.expr.Range(), "Dataset file cannot be read", "%v. The path is relative to the workspace's directory.", f.err)
 		}
 		return
 	}

@@ -17,7 +17,7 @@ import (
 
 // environment is v as variables, sorted by name.
 func (c *compiler) environment(v cty.Value, each *decl.Each) (any, *decl.Diagnostic) {
-	v, outer, _ := splitShallow(v)
+	v, outer := splitShallow(v)
 	if v.IsNull() {
 		return c.finishGo(nil)
 	}
@@ -25,6 +25,10 @@ func (c *compiler) environment(v cty.Value, each *decl.Each) (any, *decl.Diagnos
 	if !t.IsMapType() && !t.IsObjectType() {
 		plain, _, _ := split(v)
 		return nil, c.error("Wrong type", "%s: %s", c.a.name, wrong("a map of strings", fromCty(plain)))
+	}
+	if len(outer) > 0 && !c.namesAreOpen(v, each) {
+		return nil, c.error("Sensitive value not allowed here", "A name in %s comes from the sensitive %s, and names are stored and shown. Only values of %s may be sensitive.",
+			c.a.name, variables(outer), c.a.name)
 	}
 	var out []decl.EnvVar
 	for name, e := range v.AsValueMap() {
@@ -49,15 +53,25 @@ func (c *compiler) environment(v cty.Value, each *decl.Each) (any, *decl.Diagnos
 	return out, nil
 }
 
-// splitShallow is split of the outermost value.
-func splitShallow(v cty.Value) (plain cty.Value, secrets, alterations []string) {
+// namesAreOpen says whether v, a map that is sensitive as a whole, would have the same keys if all sensitive values were others: the keys of a sensitive
+// variable that is a map are open, those that an expression makes of a sensitive value are not.
+func (c *compiler) namesAreOpen(v cty.Value, each *decl.Each) bool {
+	shown := c.shown(c.a.expr, each)
+	if t := shown.Type(); !t.IsObjectType() && !t.IsMapType() || shown.IsNull() || !shown.IsKnown() {
+		return false
+	}
+	return slices.Equal(sortedKeys(shown.AsValueMap()), sortedKeys(v.AsValueMap()))
+}
+
+// splitShallow takes the marks off v itself, and tells the secrets among them.
+func splitShallow(v cty.Value) (plain cty.Value, secrets []string) {
 	plain, marks := v.Unmark()
 	for m := range marks {
 		if s, ok := m.(secret); ok {
 			secrets = append(secrets, s.variable)
 		}
 	}
-	return plain, secrets, alterations
+	return plain, secrets
 }
 
 // secretAttr is v as one value that may be sensitive.
@@ -81,7 +95,7 @@ func (c *compiler) secretAttr(v cty.Value, each *decl.Each) (any, *decl.Diagnost
 // the element of it that is meant.
 func (c *compiler) nameSecret(value string, from []string, each *decl.Each, part string) string {
 	slices.Sort(from)
-	otherwise := strings.Join(append(slices.Compact(from), memberAddress(c.address, each), c.a.name, part), " ")
+	otherwise := strings.Join(append(slices.Compact(from), each.Address(c.address), c.a.name, part), " ")
 	e, inside := c.a.expr, part != ""
 	if o, ok := e.(*hclsyntax.ObjectConsExpr); ok && inside {
 		if item := c.item(o, part); item != nil {

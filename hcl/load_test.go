@@ -39,7 +39,7 @@ func render(t testing.TB, w *decl.Workspace) string {
 		fmt.Fprintf(&b, "dataset %s: %d rows of %v, %s\n", name, d.Len(), d.Columns(), d.Digest())
 	}
 	members(w, func(owner, n *decl.Block, each *decl.Each) {
-		fmt.Fprintf(&b, "%s %s %s:", memberAddress(owner.Address(), each), n.Type, n.Name)
+		fmt.Fprintf(&b, "%s %s %s:", each.Address(owner.Address()), n.Type, n.Name)
 		for _, name := range sortedKeys(n.Attrs) {
 			a := n.Attrs[name]
 			if a.Def != nil && a.Def.Type == decl.Condition {
@@ -47,7 +47,7 @@ func render(t testing.TB, w *decl.Workspace) string {
 			}
 			v, d := a.Expr.Eval(each)
 			if d != nil {
-				t.Fatalf("%s: %v", memberAddress(owner.Address(), each), d)
+				t.Fatalf("%s: %v", each.Address(owner.Address()), d)
 			}
 			if bytes, ok := v.(decl.Bytes); ok {
 				v = string(bytes.Data)
@@ -425,5 +425,39 @@ func TestKeysOfMembersAreFoundInEitherForm(t *testing.T) {
 		"task \"t\" {\n  for_each = dataset.d\n  command  = [\"x\"]\n  runtime  = runtime.r[each.value.of]\n}\n", "d.jsonl", "{\"id\": \"a\", \"of\": \"cafe\u0301\"}\n").Workspace
 	if got := attr(t, w, "task", "t", "runtime", member(w, "d", 0)).(decl.Ref); got.Key != "caf\u00e9" {
 		t.Errorf("the key is %q", got.Key)
+	}
+}
+
+// One report is the usual case: a string stands for the list of it, also where rows say which.
+func TestAStringStandsForAListOfOne(t *testing.T) {
+	for expr, want := range map[string][]string{`"r.xml"`: {"r.xml"}, `["r.xml", "s.xml"]`: {"r.xml", "s.xml"}, `each.value.r`: {"of row.xml"}, `"${each.key}.xml"`: {"a.xml"}} {
+		w := load(t, Options{}, "b.hcl", `
+dataset "d" {
+  file = "d.jsonl"
+  key  = "id"
+}
+instance "i" {
+  for_each = dataset.d
+  source {
+    dir { path = "." }
+  }
+  gold_patch = ""
+  test_patch = ""
+  runtime    = runtime.r
+  test {
+    command = ["x"]
+    format  = "junit"
+    report  = `+expr+`
+  }
+}
+runtime "r" {
+  host {}
+  probe = ["x"]
+}
+`, "d.jsonl", "{\"id\": \"a\", \"r\": \"of row.xml\"}\n").Workspace
+		got := attr(t, w, "instance", "i", "test.report", member(w, "d", 0))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", expr, diff)
+		}
 	}
 }

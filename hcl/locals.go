@@ -82,7 +82,7 @@ func (l *loader) orderLocals(lo *local, order, path *[]*local) {
 		for _, c := range cycle {
 			names.WriteString("local." + c.name + " -> ")
 		}
-		l.errorf(lo.attr.at, "Reference cycle", "Local values are made of each other in a circle: %slocal.%s.", &names, lo.name)
+		l.errorf(lo.attr.at, "Reference cycle", "Local values are made of each other in a circle: %slocal.%s. Give one of them a value of its own.", &names, lo.name)
 		return
 	}
 	lo.phase = open

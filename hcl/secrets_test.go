@@ -151,3 +151,34 @@ func TestSnippetAndConsoleHideSecrets(t *testing.T) {
 		t.Errorf("console says %q, %v", got, diags)
 	}
 }
+
+// Names of environment variables are shown: one that an expression makes of a sensitive value is refused, those of a sensitive map are its own.
+func TestNamesOfEnvironmentVariablesAreOpen(t *testing.T) {
+	for env, refused := range map[string]bool{
+		`{ (var.token) = "x" }`:                        true,
+		`{ (upper(var.token)) = "x" }`:                 true,
+		`{ for k in ["a"] : "${k}${var.token}" => k }`: true,
+		`{ A = var.token }`:                            false,
+		`var.all`:                                      false,
+		`merge(var.all, { B = var.token })`:            false,
+	} {
+		dir, _ := unpack(t, archive("b.hcl", `
+variable "token" {
+  sensitive = true
+  default   = "hunter22"
+}
+variable "all" {
+  sensitive = true
+  default   = { A = "hunter23" }
+}
+task "t" {
+  command = ["x"]
+  env     = `+env+`
+}
+`))
+		said := listing(Open(dir, Options{}).Diagnostics)
+		if strings.Contains(said, "A name in env comes from the sensitive var.token") != refused || !refused && said != "" {
+			t.Errorf("%s: %q", env, said)
+		}
+	}
+}

@@ -254,6 +254,9 @@ func typed(v any, def *decl.AttrDef) (any, *mismatch) {
 	case decl.Size:
 		out, m = size(v)
 	case decl.Strings:
+		if s, ok := v.(string); ok && def.Alone {
+			v = []any{s}
+		}
 		var l []string
 		l, m = texts(v)
 		for i := 0; m == nil && i < len(l); i++ {

@@ -22,6 +22,7 @@ type variable struct {
 	defaults  *typeexpr.Defaults
 	sensitive bool
 	given     bool // by default or from outside
+	wrong     bool // the value that holds is not of the type
 	value     cty.Value
 }
 
@@ -148,7 +149,7 @@ func (l *loader) setText(v *variable, text string, at hashihcl.Range) {
 	}
 	start := hashihcl.Pos{Line: 1, Column: 1}
 	expr, diags := hclsyntax.ParseExpression([]byte(text), at.Filename, start)
-	if diags.HasErrors() {
+	if diags.HasErrors() || len(expr.Variables()) > 0 { // a bare word is a reference to something
 		// What upstream says may quote the value, which may be sensitive.
 		l.errorf(at, "Invalid value of a variable", "The value is to be an HCL expression of the type %s, such as [\"a\"], {k = \"v\"} or 3.", typeexpr.TypeString(v.typ))
 		return
@@ -170,10 +171,10 @@ func (l *loader) set(v *variable, val cty.Value, at hashihcl.Range) {
 	out, err := convert.Convert(val, v.typ)
 	if err != nil {
 		l.errorf(at, "Invalid value of a variable", "var.%s is of the type %s: %v.", v.block.labels[0], typeexpr.TypeString(v.typ), err)
-		v.value = cty.DynamicVal
+		v.value, v.wrong = cty.DynamicVal, true
 		return
 	}
-	v.value = out
+	v.value, v.wrong = out, false
 }
 
 // readVars reads a file of NAME = VALUE lines.
@@ -222,6 +223,9 @@ func (l *loader) variableValues() cty.Value {
 func (l *loader) finishVariables() {
 	def := decl.Find("variable").Block("validation")
 	for _, name := range sortedKeys(l.variables) {
+		if l.variables[name].wrong {
+			continue // one mistake is enough
+		}
 		for _, n := range l.variables[name].block.body.blocks {
 			if n.typ != "validation" || !l.checkBody(n, def) {
 				continue

@@ -25,7 +25,7 @@ func (l *loader) checkVersion() {
 		case !valid:
 			l.errorf(a.expr.Range(), "Invalid version constraint", "%q is not a list of constraints such as \">= 0.1, < 1.0\" or \"~> 0.1\".", want)
 		case !met:
-			l.errorf(a.expr.Range(), "Wrong version of pbuild", "This workspace requires pbuild %s, and this is %s.", want, l.o.Version)
+			l.errorf(a.expr.Range(), "Wrong version of pbuild", "This workspace requires pbuild %s, and this is %s. Install that version, or change required_version.", want, l.o.Version)
 		}
 	}
 }

@@ -131,6 +131,9 @@ func (a *AttrDef) typeName() string {
 		}
 		return "references to " + code(a.Refs)
 	}
+	if a.Alone {
+		return "string or list of strings"
+	}
 	return typeNames[a.Type]
 }
 

@@ -72,6 +72,9 @@ func TestTableIsSound(t *testing.T) {
 			if len(a.OneOf) > 0 && a.Type != String && a.Type != Strings {
 				t.Errorf("%s.%s has a list of values, but holds no strings", path, a.Name)
 			}
+			if a.Alone && a.Type != Strings {
+				t.Errorf("%s.%s may stand for a list of one, but holds no list", path, a.Name)
+			}
 			if a.Required && a.Default != "" {
 				t.Errorf("%s.%s is required and has a default", path, a.Name)
 			}

@@ -29,7 +29,7 @@ var instanceBlock = BlockDef{Type: "instance", Label: true, Common: true, Doc: "
 			AttrDef{Name: "keep", Type: Strings, Keyed: true, Doc: "Paths under HOME that stay."}),
 		command("test", "Runs the hidden tests.",
 			AttrDef{Name: "format", Type: String, OneOf: []string{"exit", "gotest", "junit", "tap"}, Default: `"exit"`, Keyed: true, Doc: "How its output is read."},
-			AttrDef{Name: "report", Type: Strings, Keyed: true, Doc: "Files that the test writes and that are read as its report."},
+			AttrDef{Name: "report", Type: Strings, Alone: true, Keyed: true, Doc: "Files that the test writes and that are read as its report."},
 			AttrDef{Name: "fail_to_pass", Type: Strings, Keyed: true, Doc: "Ids of the tests that fail on base and pass with the fix."},
 			AttrDef{Name: "pass_to_pass", Type: Strings, Keyed: true, Doc: "Ids of the tests that pass on both."},
 			AttrDef{Name: "protect", Type: Strings, Keyed: true, Doc: "Globs of further paths that are reset before the test."}),

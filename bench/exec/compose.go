@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"pbuild/bench/kind"
+	"pbuild/bench/verdict"
 	"pbuild/engine/digest"
 	"pbuild/engine/task"
 	"pbuild/engine/tree"
@@ -36,7 +37,7 @@ func Compose(repo *tree.Repo, blobs task.Blobs) task.Executor {
 			return out, err
 		}
 		if c.touched() {
-			out.Flags = []string{"reset_protected"}
+			out.Flags = []string{verdict.FlagResetProtected}
 		}
 		return out, nil
 	})
@@ -49,11 +50,10 @@ type composed struct {
 }
 
 type composer struct {
-	repo                *tree.Repo
-	candidate, baseTest map[string]tree.Entry
-	base                map[string]tree.Entry // nil where it is not known
-	tests, golds        map[string]bool
-	globs               globs
+	repo                      *tree.Repo
+	base, baseTest, candidate map[string]tree.Entry
+	tests, golds              map[string]bool
+	globs                     globs
 }
 
 func (c *composer) read(ctx context.Context, blobs task.Blobs, a *task.Attempt) (err error) {
@@ -68,10 +68,7 @@ func (c *composer) read(ctx context.Context, blobs task.Blobs, a *task.Attempt) 
 		}
 		return m
 	}
-	c.candidate, c.baseTest = list(a.Input("candidate").Digest), list(a.Input(kind.BaseTestTree).Digest)
-	if base := a.Input("base"); base != nil {
-		c.base = list(base.Digest)
-	}
+	c.base, c.baseTest, c.candidate = list(a.Input("base").Digest), list(a.Input(kind.BaseTestTree).Digest), list(a.Input("candidate").Digest)
 	if err != nil {
 		return err
 	}
@@ -159,19 +156,7 @@ func (c *composer) paths() []string {
 	return slices.Compact(all)
 }
 
-// touched says whether the candidate had changed a protected path. Outside the test patch base is base_test.
+// touched says whether the candidate had changed a protected path.
 func (c *composer) touched() bool {
-	before := c.base
-	if before == nil {
-		before = c.baseTest
-	}
-	for _, p := range c.paths() {
-		if c.base == nil && c.tests[p] || c.exempt(p) || !c.protected(p) {
-			continue
-		}
-		if c.candidate[p] != before[p] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.paths(), func(p string) bool { return c.protected(p) && !c.exempt(p) && c.candidate[p] != c.base[p] })
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -74,7 +73,7 @@ func (e *Environ) command(c *kind.Command, r *kind.Runtime) (*run.Command, error
 // declared lays over env what the command declares: PATH, values, variables that pass by name, and secrets, whose values it also appends to secrets.
 func (e *Environ) declared(env map[string]string, secrets *[][]byte, c *kind.Command, path string) error {
 	if path == "" {
-		path = absolutePath(e.Getenv("PATH"))
+		path = run.AbsolutePath(e.Getenv("PATH"))
 	}
 	env["PATH"] = path
 	for _, n := range c.PassEnv {
@@ -96,17 +95,6 @@ func (e *Environ) declared(env map[string]string, secrets *[][]byte, c *kind.Com
 		}
 	}
 	return nil
-}
-
-// absolutePath drops the relative directories of a PATH: what they name depends on where one stands.
-func absolutePath(path string) string {
-	var keep []string
-	for _, d := range filepath.SplitList(path) {
-		if filepath.IsAbs(d) {
-			keep = append(keep, d)
-		}
-	}
-	return strings.Join(keep, string(filepath.ListSeparator))
 }
 
 // goEnv is a variable as the go command sees it; where there is no go command, as the environment has it.

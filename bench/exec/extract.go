@@ -7,20 +7,14 @@ import (
 	"slices"
 
 	"pbuild/bench/kind"
+	"pbuild/bench/verdict"
 	"pbuild/engine/digest"
 	"pbuild/engine/task"
 	"pbuild/engine/tree"
 )
 
-// Outcomes of an extract.
-const (
-	extractEmpty        = "empty"
-	extractDoesNotApply = "does_not_apply"
-	extractMissing      = "missing"
-)
-
 // cutShort are the ends of a sample that stay the cell's outcome, whatever it left.
-var cutShort = []string{"step_limit", "wall_limit", "cost_limit", "format_error", "agent_crash"}
+var cutShort = []verdict.Word{verdict.StepLimit, verdict.WallLimit, verdict.CostLimit, verdict.FormatError, verdict.AgentCrash}
 
 // Extract makes of what a sample left, a patch or a tree, the candidate's tree and its patch over base, written by pbuild.
 func Extract(repo *tree.Repo, blobs task.Blobs) task.Executor {
@@ -29,8 +23,9 @@ func Extract(repo *tree.Repo, blobs task.Blobs) task.Executor {
 			return task.Outcome{Status: task.Failed, Reason: fmt.Sprintf("extract has no option %q", o[0])}, nil
 		}
 		sample := a.Input("sample").Record
-		if sample.Outcome.Outcome == extractMissing {
-			return task.Outcome{Status: task.OK, Outcome: extractMissing, Reason: sample.Reason}, nil
+		ended := verdict.Word(sample.Outcome.Outcome)
+		if ended == verdict.Missing {
+			return task.Outcome{Status: task.OK, Outcome: string(ended), Reason: sample.Reason}, nil
 		}
 		base := a.Input("base").Digest
 		candidate, out, err := layCandidate(ctx, repo, blobs, base, sample)
@@ -42,14 +37,14 @@ func Extract(repo *tree.Repo, blobs task.Blobs) task.Executor {
 			if err != nil {
 				return task.Outcome{}, err
 			}
-			d, err := blobs.Put(patch)
+			written, err := stored(blobs, kind.Patch, patch)
 			if err != nil {
 				return task.Outcome{}, err
 			}
-			out.Outputs = []task.Output{{Role: kind.Patch, Digest: d, Size: int64(len(patch))}, {Role: kind.Tree, Digest: candidate}}
+			out.Outputs = []task.Output{written, {Role: kind.Tree, Digest: candidate}}
 		}
-		if slices.Contains(cutShort, sample.Outcome.Outcome) {
-			out.Outcome = sample.Outcome.Outcome
+		if slices.Contains(cutShort, ended) {
+			out.Outcome = string(ended)
 			if out.Reason == "" {
 				out.Reason = sample.Reason
 			}
@@ -73,7 +68,7 @@ func layCandidate(ctx context.Context, repo *tree.Repo, blobs task.Blobs, base d
 			candidate, err = repo.Apply(ctx, base, patch)
 			var rejected *tree.Rejection
 			if errors.As(err, &rejected) {
-				out.Outcome, out.Reason, out.Facts = extractDoesNotApply, rejected.Error(), []string{"nonempty"}
+				out.Outcome, out.Reason, out.Facts = string(verdict.DoesNotApply), rejected.Error(), []string{"nonempty"}
 				return candidate, out, nil
 			}
 			if err != nil {
@@ -82,7 +77,7 @@ func layCandidate(ctx context.Context, repo *tree.Repo, blobs task.Blobs, base d
 		}
 	}
 	if candidate == base {
-		out.Outcome = extractEmpty
+		out.Outcome = string(verdict.Empty)
 		return candidate, out, nil
 	}
 	out.Facts = []string{"nonempty", "applies"}

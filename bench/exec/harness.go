@@ -18,9 +18,9 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// HarnessEdits compares manifests anywhere in the tree: it returns a line, sorted, for every replace, patch, override, script or plugin that the candidate has and that
+// harnessEdits compares manifests anywhere in the tree: it returns a line, sorted, for every replace, patch, override, script or plugin that the candidate has and that
 // neither base nor gold has. A manifest that base's tools could read and the candidate's change made unreadable is a line too.
-func HarnessEdits(ctx context.Context, repo *tree.Repo, base, candidate, gold digest.Digest) ([]string, error) {
+func harnessEdits(ctx context.Context, repo *tree.Repo, base, candidate, gold digest.Digest) ([]string, error) {
 	changed, err := repo.Diff(ctx, base, candidate)
 	if err != nil {
 		return nil, err
@@ -41,11 +41,11 @@ func HarnessEdits(ctx context.Context, repo *tree.Repo, base, candidate, gold di
 	return lines, nil
 }
 
-// linkMode is a link's: tools follow it, and so would what is compared.
+// linkMode is the mode of a symbolic link in a tree.
 const linkMode = 0o120000
 
 func manifestEdits(ctx context.Context, repo *tree.Repo, e tree.Entry, base, gold digest.Digest, read manifestReader) ([]string, error) {
-	if e.Mode == linkMode {
+	if e.Mode == linkMode { // tools follow it, and so would what is compared
 		return []string{e.Path + ": is a link now"}, nil
 	}
 	content, err := repo.Read(ctx, e.Blob)

@@ -44,7 +44,7 @@ func TestHarnessEdits(t *testing.T) {
 				}
 				return m
 			}
-			got, err := HarnessEdits(context.Background(), b.repo, b.tree(files(c.base)), b.tree(files(c.candidate)), b.tree(files(c.gold)))
+			got, err := harnessEdits(context.Background(), b.repo, b.tree(files(c.base)), b.tree(files(c.candidate)), b.tree(files(c.gold)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,7 +55,7 @@ func TestHarnessEdits(t *testing.T) {
 	}
 	base := b.tree(map[string]string{"go.mod": "module m\n"})
 	link := b.edit(base, tree.Edit{Path: "go.mod", Mode: 0o120000, Content: []byte("other.mod")})
-	if got, err := HarnessEdits(context.Background(), b.repo, base, link, base); err != nil || len(got) != 1 || !strings.Contains(got[0], "link") {
+	if got, err := harnessEdits(context.Background(), b.repo, base, link, base); err != nil || len(got) != 1 || !strings.Contains(got[0], "link") {
 		t.Errorf("a link: %q, %v", got, err)
 	}
 }

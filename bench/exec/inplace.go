@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -72,8 +73,10 @@ func (t *Tasks) inPlace(ctx context.Context, cmd *run.Command, spec *kind.TaskSp
 	if err := t.directory(t.Home); err != nil {
 		return nil, err
 	}
-	env := []string{"HOME=" + t.Home, "TMPDIR=/tmp", "LANG=C.UTF-8", "TZ=UTC"}
-	for name, value := range cmd.Env {
+	vars := run.Fixed(t.Home, "/tmp")
+	maps.Copy(vars, cmd.Env)
+	env := make([]string, 0, len(vars))
+	for name, value := range vars {
 		env = append(env, name+"="+value)
 	}
 	cmd.Argv = spec.Argv
@@ -141,7 +144,7 @@ func readFile(name string, store bool) (task.Output, []byte, error) {
 		if err != nil {
 			return out, nil, err
 		}
-		out.Mode, out.Digest = 0o120000, digest.Of([]byte(target))
+		out.Mode, out.Digest = linkMode, digest.Of([]byte(target))
 		return out, []byte(target), nil
 	case !fi.Mode().IsRegular():
 		return out, nil, fmt.Errorf("output %s is neither a file nor a link", name)
@@ -179,7 +182,7 @@ func (t *Tasks) Restore(o task.Output) error {
 
 func writeFile(name string, mode uint32, content []byte) error {
 	switch mode {
-	case 0o120000:
+	case linkMode:
 		return os.Symlink(string(content), name)
 	case 0o755:
 		return os.WriteFile(name, content, 0o777)

@@ -9,15 +9,13 @@ import (
 	"strings"
 
 	"pbuild/bench/kind"
+	"pbuild/bench/verdict"
 	"pbuild/engine/digest"
 	"pbuild/engine/task"
 	"pbuild/engine/tree"
 
 	"github.com/bmatcuk/doublestar/v4"
 )
-
-// patchFailed is the outcome of patches that cannot be made, or do not apply.
-const patchFailed = "patch_failed"
 
 // Patches parts a fix into gold and test patch, or applies the two that are given, and makes the trees of the instance's states.
 func Patches(repo *tree.Repo, blobs task.Blobs) task.Executor {
@@ -35,7 +33,7 @@ func Patches(repo *tree.Repo, blobs task.Blobs) task.Executor {
 		var unfit *unfit
 		if errors.As(err, &unfit) {
 			// A fact of the data: what would test these trees is skipped, and a gate makes its outcome of it.
-			return task.Outcome{Status: task.Failed, Record: true, Outcome: patchFailed, Reason: unfit.reason}, nil
+			return task.Outcome{Status: task.Failed, Record: true, Outcome: string(verdict.PatchFailed), Reason: unfit.reason}, nil
 		}
 		if err != nil {
 			return task.Outcome{}, err
@@ -214,11 +212,11 @@ func (p *patches) outcome() (task.Outcome, error) {
 		role    string
 		content []byte
 	}{{kind.GoldPatch, p.goldPatch}, {kind.TestPatch, p.testPatch}, {kind.GoldPaths, gold}, {kind.TestPaths, test}} {
-		d, err := p.blobs.Put(b.content)
+		o, err := stored(p.blobs, b.role, b.content)
 		if err != nil {
 			return task.Outcome{}, err
 		}
-		out.Outputs = append(out.Outputs, task.Output{Role: b.role, Digest: d, Size: int64(len(b.content))})
+		out.Outputs = append(out.Outputs, o)
 	}
 	return out, nil
 }

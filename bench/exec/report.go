@@ -36,8 +36,9 @@ func (r *Reports) Run(_ context.Context, a *task.Attempt) (task.Outcome, error) 
 	if err := replaceFile(name, content); err != nil {
 		return task.Outcome{}, err
 	}
-	d, err := r.Blobs.Put(content)
-	return task.Outcome{Status: task.OK, Outputs: []task.Output{{Role: spec.File, Digest: d, Size: int64(len(content)), Mode: 0o644}}}, err
+	out, err := stored(r.Blobs, spec.File, content)
+	out.Mode = 0o644
+	return task.Outcome{Status: task.OK, Outputs: []task.Output{out}}, err
 }
 
 // replaceFile writes aside and renames, so that a reader sees the old report or the new one.

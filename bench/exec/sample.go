@@ -9,6 +9,7 @@ import (
 
 	"pbuild/bench/agent"
 	"pbuild/bench/kind"
+	"pbuild/bench/verdict"
 	"pbuild/engine/digest"
 	"pbuild/engine/run"
 	"pbuild/engine/task"
@@ -24,8 +25,8 @@ type Samples struct {
 // statementFile is where an agent finds the problem statement, below HOME.
 const statementFile = "problem_statement.md"
 
-// StatementEnv names the variable that says so to the agent.
-const StatementEnv = "PBUILD_PROBLEM_STATEMENT"
+// statementEnv names the variable that says so to the agent.
+const statementEnv = "PBUILD_PROBLEM_STATEMENT"
 
 func (s *Samples) Run(ctx context.Context, a *task.Attempt) (task.Outcome, error) {
 	spec := a.Task.Spec.(*kind.SampleSpec)
@@ -61,14 +62,12 @@ func (s *Samples) command(ctx context.Context, spec *kind.SampleSpec, a *task.At
 		return task.Outcome{Status: task.Failed, Reason: fmt.Sprintf(
 			"this machine isolates at level %s, and an agent that runs code needs sealed; allow_unsealed = true on the agent runs it all the same, and every report says so", c.Runner.Isolation())}, nil
 	}
-	cmd, err := c.Environ.command(&spec.Command, &spec.Runtime)
+	cmd, err := c.command(&spec.Command, &spec.Runtime, a)
 	if err != nil {
 		return task.Outcome{}, err
 	}
 	cmd.Forward = nil // no credentials for an agent
-	cmd.Log = a.Log
 	cmd.Changes = true
-	cmd.Start = start(a)
 	cmd.Start.Tree = a.Input("base").Digest
 	if spec.WallLimit > 0 {
 		cmd.Limits.Wall = spec.WallLimit
@@ -80,13 +79,9 @@ func (s *Samples) command(ctx context.Context, spec *kind.SampleSpec, a *task.At
 		}
 		file := path.Join("~", statementFile)
 		cmd.Start.Files = map[string][]byte{file: statement}
-		cmd.Env[StatementEnv] = file // the runner makes it the absolute path
+		cmd.Env[statementEnv] = file // the runner makes it the absolute path
 	}
-	res, err := c.run(ctx, cmd, a)
-	if err != nil {
-		return task.Outcome{}, err
-	}
-	out, err := c.outcome(res, cmd, a)
+	out, res, err := c.execute(ctx, cmd, a)
 	if err != nil {
 		return out, err
 	}
@@ -94,9 +89,9 @@ func (s *Samples) command(ctx context.Context, spec *kind.SampleSpec, a *task.At
 	out.Verdict, out.Confirm, out.Facts = task.NoVerdict, false, nil
 	switch {
 	case res.TimedOut != "":
-		out.Outcome = "wall_limit"
+		out.Outcome = string(verdict.WallLimit)
 	case res.Exit != 0:
-		out.Outcome = "agent_crash"
+		out.Outcome = string(verdict.AgentCrash)
 	}
 	end, refused, err := s.endTree(ctx, a.Input("base").Digest, res.Changes)
 	if err != nil {

@@ -28,7 +28,7 @@ func (j *Judge) Score(ctx context.Context, a *task.Attempt) (task.Outcome, error
 		return task.Outcome{}, err
 	}
 	in.Workspace = run.Workspace
-	if base := a.Input("base_test"); base != nil {
+	if base := a.Input(kind.BaseTestTree); base != nil {
 		mod, _, err := j.Trees.ReadFile(ctx, base.Digest, "go.mod")
 		if err != nil {
 			return task.Outcome{}, err
@@ -49,9 +49,9 @@ func (j *Judge) Score(ctx context.Context, a *task.Attempt) (task.Outcome, error
 		out.Facts = []string{"pass"}
 	}
 	if s.Truncated {
-		out.Flags = []string{"output_truncated"}
+		out.Flags = []string{verdict.FlagOutputTruncated}
 	}
-	err = put(j.Blobs, &out, kind.Score_, s)
+	err = put(j.Blobs, &out, kind.ScoreBlob, s)
 	return out, err
 }
 

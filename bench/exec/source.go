@@ -14,7 +14,7 @@ import (
 
 // Source brings the trees of sources. What trying again cannot mend (a commit that is not there, a sum that differs) is Failed and not recorded; a network that
 // does not answer is an error.
-func Source(repo *tree.Repo, _ task.Blobs) task.Executor {
+func Source(repo *tree.Repo) task.Executor {
 	return task.ExecutorFunc(func(ctx context.Context, a *task.Attempt) (task.Outcome, error) {
 		id, evidence, err := fetchSource(ctx, repo, a.Task.Spec)
 		var bad *tree.Bad

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"pbuild/bench/kind"
+	"pbuild/bench/verdict"
 	"pbuild/engine/digest"
 	"pbuild/engine/run"
 	"pbuild/engine/task"
@@ -37,11 +38,7 @@ func (c *Commands) State(ctx context.Context, a *task.Attempt) (task.Outcome, er
 	if err != nil {
 		return task.Outcome{}, err
 	}
-	res, err := c.run(ctx, cmd, a)
-	if err != nil {
-		return task.Outcome{}, err
-	}
-	out, err := c.outcome(res, cmd, a)
+	out, res, err := c.execute(ctx, cmd, a)
 	if err != nil {
 		return out, err
 	}
@@ -67,12 +64,10 @@ func failedStatus(spec *kind.StateSpec, res *run.Result) task.Status {
 
 // stateCommand is the command of a state's spec with where it starts and what it keeps, the one place that says what each kind's state is made of.
 func (c *Commands) stateCommand(spec *kind.StateSpec, a *task.Attempt) (*run.Command, error) {
-	cmd, err := c.Environ.command(&spec.Command, &spec.Runtime)
+	cmd, err := c.command(&spec.Command, &spec.Runtime, a)
 	if err != nil {
 		return nil, err
 	}
-	cmd.Log = a.Log
-	cmd.Start = start(a)
 	cmd.Keep = &run.Keep{State: a.Key, Home: run.FromCommand}
 	switch spec.Of {
 	case kind.RuntimePrepare:
@@ -94,16 +89,30 @@ func (c *Commands) stateCommand(spec *kind.StateSpec, a *task.Attempt) (*run.Com
 	return cmd, nil
 }
 
-// start says where a command begins: over the state below it, with the tree that it is to see.
-func start(a *task.Attempt) run.Start {
-	var s run.Start
-	if in := a.Input(kind.Below); in != nil {
-		s.State = task.Key(in.Digest)
+// command is a declared command of an attempt, begun over the state below it, with the tree that it is to see.
+func (c *Commands) command(declared *kind.Command, in *kind.Runtime, a *task.Attempt) (*run.Command, error) {
+	cmd, err := c.Environ.command(declared, in)
+	if err != nil {
+		return nil, err
 	}
-	if in := a.Input(kind.Tree); in != nil {
-		s.Tree = in.Digest
+	cmd.Log = a.Log
+	if below := a.Input(kind.Below); below != nil {
+		cmd.Start.State = task.Key(below.Digest)
 	}
-	return s
+	if tree := a.Input(kind.Tree); tree != nil {
+		cmd.Start.Tree = tree.Digest
+	}
+	return cmd, nil
+}
+
+// execute runs an attempt's command and says how that ended.
+func (c *Commands) execute(ctx context.Context, cmd *run.Command, a *task.Attempt) (task.Outcome, *run.Result, error) {
+	res, err := c.run(ctx, cmd, a)
+	if err != nil {
+		return task.Outcome{}, nil, err
+	}
+	out, err := c.outcome(res, cmd, a)
+	return out, res, err
 }
 
 // run runs cmd, and makes the state below again as often as it turns out to be lost.
@@ -143,7 +152,7 @@ func (c *Commands) remake(ctx context.Context, a *task.Attempt) error {
 			return nil, fmt.Errorf("the lost state of %s could not be made again: its command, which once exited with 0, %s", a.Address, ended(res))
 		}
 		if was := recordedManifest(a); a.Note != nil && !was.IsZero() && was != res.Manifest {
-			a.Note("state_drift", fmt.Sprintf("%s made again differs from what its record saw: %s, was %s", a.Address, res.Manifest.Short(), was.Short()))
+			a.Note(verdict.FlagStateDrift, fmt.Sprintf("%s made again differs from what its record saw: %s, was %s", a.Address, res.Manifest.Short(), was.Short()))
 		}
 		return nil, nil
 	})
@@ -177,14 +186,14 @@ func (c *Commands) outcome(res *run.Result, cmd *run.Command, a *task.Attempt) (
 		out.Facts = []string{"pass"}
 	}
 	if res.OutOfMem {
-		out.Flags = append(out.Flags, "out_of_memory")
+		out.Flags = append(out.Flags, verdict.FlagOutOfMemory)
 		out.Reason += ", out of memory"
 	}
 	if res.Truncated {
-		out.Flags = append(out.Flags, "output_truncated")
+		out.Flags = append(out.Flags, verdict.FlagOutputTruncated)
 	}
 	if out.Verdict == task.Pass && cmd.Limits.Wall > 0 && res.Elapsed > cmd.Limits.Wall*4/5 {
-		out.Flags = append(out.Flags, "near_limit")
+		out.Flags = append(out.Flags, verdict.FlagNearLimit)
 	}
 	if out.Verdict != task.Pass {
 		out.Tail = tail(res.Log)
@@ -219,12 +228,18 @@ func put(blobs task.Blobs, out *task.Outcome, role string, v any) error {
 	if err != nil {
 		return err
 	}
-	d, err := blobs.Put(b)
+	o, err := stored(blobs, role, b)
 	if err != nil {
 		return err
 	}
-	out.Outputs = append(out.Outputs, task.Output{Role: role, Digest: d, Size: int64(len(b))})
+	out.Outputs = append(out.Outputs, o)
 	return nil
+}
+
+// stored is an output whose content it has put into blobs.
+func stored(blobs task.Blobs, role string, content []byte) (task.Output, error) {
+	d, err := blobs.Put(content)
+	return task.Output{Role: role, Digest: d, Size: int64(len(content))}, err
 }
 
 // get reads a blob of JSON.

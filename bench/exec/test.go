@@ -12,21 +12,15 @@ import (
 // Test runs one attempt of a test, over the state that build left and the tree with the hidden tests laid.
 func (c *Commands) Test(ctx context.Context, a *task.Attempt) (task.Outcome, error) {
 	spec := a.Task.Spec.(*kind.TestSpec)
-	cmd, err := c.Environ.command(&spec.Command, &spec.Runtime)
+	cmd, err := c.command(&spec.Command, &spec.Runtime, a)
 	if err != nil {
 		return task.Outcome{}, err
 	}
-	cmd.Log = a.Log
 	cmd.Reports = spec.Reports
-	cmd.Start = start(a)
 	if cmd.Start.Reset, err = c.protected(spec, a); err != nil {
 		return task.Outcome{}, err
 	}
-	res, err := c.run(ctx, cmd, a)
-	if err != nil {
-		return task.Outcome{}, err
-	}
-	out, err := c.outcome(res, cmd, a)
+	out, res, err := c.execute(ctx, cmd, a)
 	if err != nil {
 		return out, err
 	}
@@ -37,7 +31,7 @@ func (c *Commands) Test(ctx context.Context, a *task.Attempt) (task.Outcome, err
 // protected are the globs of what is put back before the test, with every path of the test patch.
 func (c *Commands) protected(spec *kind.TestSpec, a *task.Attempt) ([]string, error) {
 	globs := slices.Clone(spec.Protect)
-	if in := a.Input("test_paths"); in != nil {
+	if in := a.Input(kind.TestPaths); in != nil {
 		var paths []string
 		if err := get(c.Blobs, in.Digest, &paths); err != nil {
 			return nil, err

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"pbuild/bench/kind"
+	"pbuild/bench/verdict"
 	"pbuild/engine/digest"
 	"pbuild/engine/task"
 	"pbuild/engine/tree"
@@ -178,7 +179,7 @@ func TestSourceDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := &kind.SourceDir{Files: files, Ignore: []string{"skip"}, Path: dir}
-	out := b.run(Source(b.repo, b.blobs), spec)
+	out := b.run(Source(b.repo), spec)
 	got, ok := out.Find(kind.Tree)
 	if out.Status != task.OK || !ok {
 		t.Fatalf("got %+v", out)
@@ -189,7 +190,7 @@ func TestSourceDir(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("changed"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out := b.run(Source(b.repo, b.blobs), spec); out.Status != task.Failed || out.Record || !strings.Contains(out.Reason, "plan again") {
+	if out := b.run(Source(b.repo), spec); out.Status != task.Failed || out.Record || !strings.Contains(out.Reason, "plan again") {
 		t.Errorf("a file changed after the plan: %+v", out)
 	}
 }
@@ -212,7 +213,7 @@ func TestSourceGitAndArchive(t *testing.T) {
 		&kind.SourceGit{URL: dir, Commit: strings.TrimSpace(string(id))},
 		&kind.SourceArchive{Path: filepath.Join(dir, "a.tar"), SHA256: fmt.Sprintf("%x", sha256.Sum256(tarball))},
 	} {
-		out := b.run(Source(b.repo, b.blobs), spec)
+		out := b.run(Source(b.repo), spec)
 		if got, _ := out.Find(kind.Tree); got.Digest != want {
 			t.Errorf("%T: got %+v", spec, out)
 		}
@@ -223,12 +224,12 @@ func TestSourceGitAndArchive(t *testing.T) {
 		&kind.SourceGoMod{Path: "example.com/x", Version: "latest"}:                                        "latest",
 		&kind.SourceGit{URL: dir, Commit: strings.TrimSpace(string(id)), Subdir: "none", Submodules: true}: "none",
 	} {
-		if out := b.run(Source(b.repo, b.blobs), spec); out.Status != task.Failed || out.Record || !strings.Contains(out.Reason, says) {
+		if out := b.run(Source(b.repo), spec); out.Status != task.Failed || out.Record || !strings.Contains(out.Reason, says) {
 			t.Errorf("%T: got %+v", spec, out)
 		}
 	}
 	a := &task.Attempt{Task: &task.Task{Spec: &kind.SourceGit{URL: "http://127.0.0.1:1/x", Commit: strings.Repeat("a", 40)}}}
-	if _, err := Source(b.repo, b.blobs).Run(context.Background(), a); err == nil {
+	if _, err := Source(b.repo).Run(context.Background(), a); err == nil {
 		t.Error("a server that does not answer is no error")
 	}
 }
@@ -374,11 +375,11 @@ func TestExtract(t *testing.T) {
 }
 
 // compose runs a compose over what patches made.
-func (b *bench) compose(p task.Outcome, candidate digest.Digest, protect []string, more ...task.Input) (task.Outcome, composed) {
+func (b *bench) compose(p task.Outcome, base, candidate digest.Digest, protect []string) (task.Outcome, composed) {
 	b.t.Helper()
-	inputs := append(more, input("candidate", candidate), input(kind.BaseTestTree, p.Digest(kind.BaseTestTree)),
+	out := b.run(Compose(b.repo, b.blobs), &kind.ComposeSpec{Protect: protect},
+		input("base", base), input("candidate", candidate), input(kind.BaseTestTree, p.Digest(kind.BaseTestTree)),
 		input(kind.TestPaths, p.Digest(kind.TestPaths)), input(kind.GoldPaths, p.Digest(kind.GoldPaths)))
-	out := b.run(Compose(b.repo, b.blobs), &kind.ComposeSpec{Protect: protect}, inputs...)
 	var did composed
 	if out.Status == task.OK {
 		if err := get(b.blobs, out.Digest(kind.Composed), &did); err != nil {
@@ -420,7 +421,7 @@ func TestCompose(t *testing.T) {
 		{"production is free", []tree.Edit{put("new.go", "n\n")}, map[string]string{"a.go": "A\n", "new.go": "n\n", "a_test.go": "T\n", "b_test.go": "b\n", "testdata/x": "x\n", "helper_test.go": "H\n", "p/q_test.go": "q\n"}, "a_test.go old_test.go", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			out, did := b.compose(p, b.edit(gold, c.edits...), protectGo, input("base", base))
+			out, did := b.compose(p, base, b.edit(gold, c.edits...), protectGo)
 			want := p.Digest(kind.GoldTestTree)
 			if c.want != nil {
 				want = b.tree(c.want)
@@ -436,7 +437,7 @@ func TestCompose(t *testing.T) {
 			}
 		})
 	}
-	if out, _ := b.compose(p, gold, []string{"[a"}); out.Status != task.Failed || !strings.Contains(out.Reason, "[a") {
+	if out, _ := b.compose(p, base, gold, []string{"[a"}); out.Status != task.Failed || !strings.Contains(out.Reason, "[a") {
 		t.Errorf("a bad glob: %+v", out)
 	}
 }
@@ -448,7 +449,7 @@ func TestComposeConditionalGlob(t *testing.T) {
 	fix := b.tree(map[string]string{"a.go": "A\n", "a_test.go": "T\n", "vendor/m.go": "m\n"})
 	p := b.patches(&kind.PatchesSpec{TestFiles: []string{"*_test.go"}}, input("base", base), input("fix", fix))
 	candidate := b.edit(p.Digest(kind.GoldTree), tree.Edit{Path: "vendor/m.go", Mode: 0o644, Content: []byte("M\n")})
-	out, _ := b.compose(p, candidate, protectGo)
+	out, _ := b.compose(p, base, candidate, protectGo)
 	if got := b.files(out.Digest(kind.Tree)); got["vendor/m.go"] != "M\n" || len(out.Flags) != 0 {
 		t.Errorf("got %q, flags %v", got, out.Flags)
 	}
@@ -470,17 +471,17 @@ func TestComposeOracle(t *testing.T) {
 		}
 		base, fix := b.tree(draw("base")), b.tree(draw("fix"))
 		p := b.patches(&kind.PatchesSpec{TestFiles: []string{"**/*_test.go"}, TestData: []string{"cases.yaml"}}, input("base", base), input("fix", fix))
-		if p.Outcome == patchFailed {
+		if p.Outcome == string(verdict.PatchFailed) {
 			return
 		}
-		out, did := b.compose(p, p.Digest(kind.GoldTree), protectGo, input("base", base))
+		out, did := b.compose(p, base, p.Digest(kind.GoldTree), protectGo)
 		if got := out.Digest(kind.Tree); got != p.Digest(kind.GoldTestTree) {
 			rt.Fatalf("composed %q, want %q (%+v)", b.files(got), b.files(p.Digest(kind.GoldTestTree)), did)
 		}
 		if len(out.Flags) != 0 {
 			rt.Fatalf("the oracle is flagged: %v %+v", out.Flags, did)
 		}
-		again, did := b.compose(p, out.Digest(kind.Tree), protectGo)
+		again, did := b.compose(p, base, out.Digest(kind.Tree), protectGo)
 		if again.Digest(kind.Tree) != out.Digest(kind.Tree) || len(did.Reset) != 0 {
 			rt.Fatalf("again: %+v", did)
 		}

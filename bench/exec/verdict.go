@@ -124,10 +124,8 @@ func (j *Judge) gather(ctx context.Context, a *task.Attempt, in *verdict.CellInp
 			in.Reset = append(in.Reset, c.Reset...)
 		}
 	}
-	if gold := a.Input("gold_paths"); gold != nil && !gold.Digest.IsZero() {
-		var paths struct {
-			Production []string `json:"production"`
-		}
+	if gold := a.Input(kind.GoldPaths); gold != nil && !gold.Digest.IsZero() {
+		var paths goldPaths
 		if err := get(j.Blobs, gold.Digest, &paths); err != nil {
 			return err
 		}
@@ -146,7 +144,7 @@ func (j *Judge) gather(ctx context.Context, a *task.Attempt, in *verdict.CellInp
 		in.Paths = append(in.Paths, e.Path)
 	}
 	if gold := a.Input("gold"); gold != nil && !gold.Digest.IsZero() {
-		in.HarnessEdits, err = HarnessEdits(ctx, j.Trees, base.Digest, candidate, gold.Digest)
+		in.HarnessEdits, err = harnessEdits(ctx, j.Trees, base.Digest, candidate, gold.Digest)
 	}
 	return err
 }
@@ -154,9 +152,7 @@ func (j *Judge) gather(ctx context.Context, a *task.Attempt, in *verdict.CellInp
 // candidateTree is the candidate's tree, zero where its patch does not apply.
 func candidateTree(a *task.Attempt) digest.Digest {
 	if x := a.Input("extract"); x != nil && x.Record != nil {
-		if i := slices.IndexFunc(x.Record.Outputs, func(o task.Output) bool { return o.Role == kind.Tree }); i >= 0 {
-			return x.Record.Outputs[i].Digest
-		}
+		return x.Record.Digest(kind.Tree)
 	}
 	return digest.Digest{}
 }

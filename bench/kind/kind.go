@@ -46,7 +46,7 @@ const (
 	TestPaths    = "test_paths" // a blob of JSON: [paths] of the test patch
 	Result       = "result"     // of build and test: a blob of JSON, a Run
 	Patch        = "patch"      // of sample and extract
-	Score_       = "score"      // a blob of JSON, verdict.Score
+	ScoreBlob    = "score"      // a blob of JSON, verdict.Score
 	Evidence     = "evidence"   // of verdict: a blob of JSON
 	OutcomeBlob  = "outcome"    // a blob of JSON
 	Composed     = "composed"   // of compose: a blob of JSON, what was reset and what was exempt
@@ -134,7 +134,7 @@ func (s *StateSpec) Encode(e *digest.Encoder) {
 	e.Set("keep", s.Keep)
 }
 
-// A TestSpec is one attempt of a test. Roles: Tree (the composed tree), Below (UseKey), "image", "test_paths" (TestPaths: reset like Protect, for a build may have
+// A TestSpec is one attempt of a test. Roles: Tree (the composed tree), Below (UseKey), "image", TestPaths (reset like Protect, for a build may have
 // changed a test file whose content the candidate already had).
 type TestSpec struct {
 	Runtime Runtime
@@ -227,7 +227,7 @@ func (s *PatchesSpec) Encode(e *digest.Encoder) {
 }
 
 // A ScoreSpec reads a test's result. Roles: "result" (of the test), "base_test" (a Tree; gotest), "expected" (a gate's Evidence, where both lists are
-// empty and the gate derives them). Output: Score_.
+// empty and the gate derives them). Output: ScoreBlob.
 type ScoreSpec struct {
 	Format     string // exit, gotest, junit, tap
 	FailToPass []string

@@ -113,7 +113,7 @@ func (l *lowerer) verdict(in *instance, policy kind.VerdictSpec) []task.Step {
 		for n := range policy.Attempts {
 			test := l.testOf(in, in.patches, tested, build, n)
 			step("test."+state+"."+strconv.Itoa(n), test, "")
-			step("score."+state+"."+strconv.Itoa(n), l.scoreOf(in, test, task.None), kind.Score_)
+			step("score."+state+"."+strconv.Itoa(n), l.scoreOf(in, test, task.None), kind.ScoreBlob)
 		}
 	}
 	id := l.add(task.Task{Spec: &policy, Deps: deps})

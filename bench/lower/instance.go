@@ -63,7 +63,7 @@ func (l *lowerer) instance(b *decl.Block, m member) *instance {
 	if env == nil {
 		return nil
 	}
-	in := &instance{id: m.key, ref: decl.Ref{Type: b.Type, Name: b.Name, Key: m.key, One: m.each != nil}, row: rowOf(m.each), at: b.Range, env: env, index: m.index,
+	in := &instance{id: m.key, ref: decl.Ref{Type: b.Type, Name: b.Name, Key: m.key, One: m.each != nil}, row: m.each.Place(), at: b.Range, env: env, index: m.index,
 		source: task.None, patches: task.None, fetch: task.None, prepare: task.None, fetchGold: task.None}
 	if n := b.Nested("build"); n != nil {
 		in.build = &judge{command: l.command(n, m.each, env, false)}
@@ -170,7 +170,7 @@ func (l *lowerer) buildOf(in *instance, on task.ID, output string, when ...task.
 // testOf adds one attempt of the test on a composed tree, after its build if there is one.
 func (l *lowerer) testOf(in *instance, on task.ID, output string, build task.ID, attempt int) task.ID {
 	from := first(build, in.validate())
-	deps := append([]task.Dep{{On: on, Role: kind.Tree, Output: output}, {On: in.patches, Role: "test_paths", Output: kind.TestPaths}}, below(from)...)
+	deps := append([]task.Dep{{On: on, Role: kind.Tree, Output: output}, {On: in.patches, Role: kind.TestPaths, Output: kind.TestPaths}}, below(from)...)
 	var when []task.Condition
 	if build != task.None {
 		when = []task.Condition{{On: build, Fact: "pass"}}
@@ -189,7 +189,7 @@ func (l *lowerer) scoreOf(in *instance, test, gate task.ID) task.ID {
 		s.Command = in.test.command.Argv
 	}
 	if in.format == "gotest" {
-		deps = append(deps, task.Dep{On: in.patches, Role: "base_test", Output: kind.BaseTestTree})
+		deps = append(deps, task.Dep{On: in.patches, Role: kind.BaseTestTree, Output: kind.BaseTestTree})
 	}
 	if in.derive {
 		if gate == task.None {

@@ -46,25 +46,16 @@ func Lower(ws *decl.Workspace, h Host) (*task.Graph, decl.Diagnostics) {
 	l.reportDir = or(l, settings, "report_dir", nil, "reports")
 
 	l.declareFiles()
-	var objects []task.Object
 	for _, typ := range order {
 		for _, b := range ws.Blocks {
 			if b.Type == typ {
-				l.lower(b)
+				l.graph.Objects = append(l.graph.Objects, l.lower(b).objects...)
 			}
 		}
 	}
 	if l.diags.HasErrors() {
 		return nil, l.diags.Sort()
 	}
-	for _, typ := range order {
-		for _, b := range ws.Blocks {
-			if b.Type == typ {
-				objects = append(objects, l.blocks[b].objects...)
-			}
-		}
-	}
-	l.graph.Objects = objects
 	return l.graph, l.diags.Sort()
 }
 

@@ -120,9 +120,9 @@ func (l *lowerer) candidate(in gated, a *agent, m model, index, attempts int) []
 	compose := l.add(task.Task{Spec: &kind.ComposeSpec{Protect: in.protect}, When: good, Deps: []task.Dep{
 		{On: extract, Role: "candidate", Output: kind.Tree},
 		{On: in.source, Role: "base", Output: kind.Tree},
-		{On: in.patches, Role: "base_test", Output: kind.BaseTestTree},
-		{On: in.patches, Role: "test_paths", Output: kind.TestPaths},
-		{On: in.patches, Role: "gold_paths", Output: kind.GoldPaths},
+		{On: in.patches, Role: kind.BaseTestTree, Output: kind.BaseTestTree},
+		{On: in.patches, Role: kind.TestPaths, Output: kind.TestPaths},
+		{On: in.patches, Role: kind.GoldPaths, Output: kind.GoldPaths},
 	}})
 	step("compose", compose, "", task.TolerateUnmet)
 	build := l.buildOf(in.instance, extract, kind.Tree, good...)
@@ -130,10 +130,10 @@ func (l *lowerer) candidate(in gated, a *agent, m model, index, attempts int) []
 	for n := range attempts {
 		test := l.testOf(in.instance, compose, kind.Tree, build, n)
 		step("test."+strconv.Itoa(n), test, "", task.TolerateUnmet)
-		step("score."+strconv.Itoa(n), l.scoreOf(in.instance, test, in.verdict), kind.Score_, task.TolerateUnmet)
+		step("score."+strconv.Itoa(n), l.scoreOf(in.instance, test, in.verdict), kind.ScoreBlob, task.TolerateUnmet)
 	}
 	deps = append(deps,
-		task.Dep{On: in.patches, Role: "gold_paths", Output: kind.GoldPaths, Tolerate: task.TolerateUnmet},
+		task.Dep{On: in.patches, Role: kind.GoldPaths, Output: kind.GoldPaths, Tolerate: task.TolerateUnmet},
 		task.Dep{On: in.source, Role: "base", Output: kind.Tree, Tolerate: task.TolerateUnmet},
 		task.Dep{On: in.patches, Role: "gold", Output: kind.GoldTree, Tolerate: task.TolerateUnmet})
 	outcome := l.add(task.Task{Spec: &kind.OutcomeSpec{Format: in.format, HasBuild: build != task.None, Attempts: attempts}, Deps: deps})

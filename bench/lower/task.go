@@ -106,7 +106,7 @@ func (l *lowerer) makes(file string, m maker, p *pending) {
 		if p != nil {
 			each = l.each(p)
 		}
-		l.errorf(m.place(), each, "Two makers of one file", "%s (%s) and %s (%s) both write %s.", first, first.place(), m, m.place(), file)
+		l.errorf(m.place(), each, "Two makers of one file", "%s (%s) and %s (%s) both write %s. Give each a file of its own.", first, first.place(), m, m.place(), file)
 		return
 	}
 	l.made[file] = m

@@ -155,7 +155,7 @@ func (p *parser) csvHeader(names []string, line int) int {
 	}
 	key := slices.Index(names, p.o.Key)
 	if key < 0 {
-		p.errorOn(line, "Row without identity", "The header lacks the column %q, which `key` names.", p.o.Key)
+		p.errorOn(line, "Row without identity", "The header lacks the column %q, which `key` names. Add it, or name another one in `key`.", p.o.Key)
 	}
 	p.columnNames(names...)
 	return key

@@ -244,7 +244,7 @@ func (o *objects) sameShape() bool {
 // identity is the value of the key column: a string, or a number as it is written.
 func (o *objects) identity(line int) (string, bool) {
 	if o.from < 0 {
-		o.p.errorOn(line, "Row without identity", "The row lacks the column %q, which `key` names.", o.p.o.Key)
+		o.p.errorOn(line, "Row without identity", "The row lacks the column %q, which `key` names. Give it that column, or name another one in `key`.", o.p.o.Key)
 		return "", false
 	}
 	raw := o.c.s[o.from:o.to]

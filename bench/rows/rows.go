@@ -7,7 +7,6 @@
 package rows
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -200,7 +199,7 @@ func (p *parser) add(key string, line int, row decl.Row) {
 		return
 	}
 	if first, ok := p.seen[key]; ok {
-		p.errorOn(line, "Duplicate row identity", "%s:%d and %s:%d are both %q. Identities must be unique.",
+		p.errorOn(line, "Duplicate row identity", "%s:%d and %s:%d are both %q. Identities must be unique: remove one, or name a column in `key` that tells them apart.",
 			p.o.Name, p.lines[first], p.o.Name, line, key)
 		return
 	}
@@ -230,13 +229,4 @@ func sortedKeys(m map[string]bool) []string {
 	}
 	slices.Sort(keys)
 	return keys
-}
-
-// position is FILE:LINE, as diagnostics name a row.
-func position(r decl.Row) string {
-	file, line := r.Pos()
-	if line == 0 {
-		return file
-	}
-	return fmt.Sprintf("%s:%d", file, line)
 }

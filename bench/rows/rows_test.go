@@ -242,7 +242,7 @@ func TestFilter(t *testing.T) {
 		t.Errorf("got %v, %v", listing(f), diags)
 	}
 	f, diags = Filter(s, func(r decl.Row) (bool, *decl.Diagnostic) {
-		return false, &decl.Diagnostic{Severity: decl.Error, Summary: "bad", Row: position(r)}
+		return false, &decl.Diagnostic{Severity: decl.Error, Summary: "bad", Row: decl.Place(r)}
 	})
 	if f != nil || len(diags) != 2 || diags[1].Row != "a.jsonl:2" {
 		t.Errorf("got %v, %v", f, diags)

@@ -87,16 +87,20 @@ type CellOutcome struct {
 	Isolation    string            `json:"isolation,omitempty"` // the lowest of the runs that it stands on
 }
 
-// Flags of a cell. near_limit and state_drift depend on the machine, and so are in no outcome.
+// Flags of runs and cells.
 const (
 	FlagResetProtected  = "reset_protected"
 	FlagExempt          = "exempt"
 	FlagHarnessEdit     = "harness_edit"
 	FlagOutputTruncated = "output_truncated"
 	FlagToolError       = "tool_error"
+	FlagOutOfMemory     = "out_of_memory"
+	FlagNearLimit       = "near_limit"
+	FlagStateDrift      = "state_drift"
 )
 
-var machineFlags = []string{"near_limit", "state_drift"}
+// machineFlags depend on the machine, and so are in no outcome.
+var machineFlags = []string{FlagNearLimit, FlagStateDrift}
 
 // Candidate folds a cell. It returns false where that is not decided: a build or test ended as infra or cancelled, for which see Undone.
 func Candidate(in CellInput) (CellOutcome, bool) {
@@ -138,17 +142,13 @@ func (c *CellOutcome) attempts(attempts []Attempt) (CellOutcome, bool) {
 	if len(attempts) == 0 {
 		return CellOutcome{}, false
 	}
-	passed := 0
 	for _, a := range attempts {
 		if a.Status != task.OK {
 			return CellOutcome{}, false
 		}
 		c.Attempts = append(c.Attempts, a.evidence())
-		if a.Score.Verdict == task.Pass {
-			passed++
-		}
 	}
-	worst := attempts[firstFailed(attempts)].Score
+	passed, worst := passing(attempts), attempts[firstFailed(attempts)].Score
 	if worst.Total > 0 {
 		c.Tests = &Tests{worst.Passed, worst.Total}
 	}
@@ -158,8 +158,8 @@ func (c *CellOutcome) attempts(attempts []Attempt) (CellOutcome, bool) {
 		return c.end(Resolved, "", ""), true
 	case passed > 0:
 		return c.end(CellFlaky, "", fmt.Sprintf("passed in %d of %d attempts: %s", passed, len(attempts), worst.Detail)), true
-	case slices.ContainsFunc(attempts, func(a Attempt) bool { return a.Score.Verdict != task.Timeout }):
-		i := slices.IndexFunc(attempts, func(a Attempt) bool { return a.Score.Verdict != task.Timeout })
+	}
+	if i := slices.IndexFunc(attempts, func(a Attempt) bool { return a.Score.Verdict != task.Timeout }); i >= 0 {
 		return c.end(Unresolved, string(attempts[i].Score.Reason), attempts[i].Score.Detail), true
 	}
 	return c.end(CellTimeout, "", worst.Detail), true

@@ -3,6 +3,7 @@ package verdict
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"pbuild/engine/task"
 )
@@ -40,6 +41,22 @@ type Attempt struct {
 	Status task.Status
 	Score  Score
 	Log    string // its digest, for the evidence
+}
+
+// passing is how many attempts passed.
+func passing(attempts []Attempt) int {
+	n := 0
+	for _, a := range attempts {
+		if a.Score.Verdict == task.Pass {
+			n++
+		}
+	}
+	return n
+}
+
+// firstFailed is the index of the first attempt that did not pass; 0 where all did.
+func firstFailed(attempts []Attempt) int {
+	return max(0, slices.IndexFunc(attempts, func(a Attempt) bool { return a.Score.Verdict != task.Pass }))
 }
 
 // AttemptEvidence is what a gate or cell keeps of one attempt. It does not name the test's key, which may change where nothing of this does.

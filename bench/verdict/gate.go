@@ -5,7 +5,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 
 	"pbuild/bench/kind"
 	"pbuild/engine/task"
@@ -155,13 +154,7 @@ func (g *gate) gold() (GateOutcome, string, bool) {
 	if g.in.BuildGold.bad() {
 		return GoldBuildFailed, g.in.BuildGold.say("build of gold"), true
 	}
-	passed := 0
-	for _, a := range g.in.Gold {
-		if a.Score.Verdict == task.Pass {
-			passed++
-		}
-	}
-	switch n := len(g.in.Gold); {
+	switch passed, n := passing(g.in.Gold), len(g.in.Gold); {
 	case !g.agree(passed, n):
 		return GateFlaky, fmt.Sprintf("gold passed in %d of %d attempts", passed, n), true
 	case 2*passed <= n:
@@ -178,10 +171,6 @@ func (g *gate) agree(some, n int) bool {
 		return 2*some != n
 	}
 	return some == 0 || some == n
-}
-
-func firstFailed(attempts []Attempt) int {
-	return max(0, slices.IndexFunc(attempts, func(a Attempt) bool { return a.Score.Verdict != task.Pass }))
 }
 
 // base judges the state that has to fail, and says in which way it did.
@@ -229,13 +218,7 @@ func (g *gate) base() (GateOutcome, string, bool) {
 
 // baseExit is the exit format, which cannot tell a test that fails from one that does not compile: the base kind is none.
 func (g *gate) baseExit() (GateOutcome, string, bool) {
-	passed := 0
-	for _, a := range g.in.Base {
-		if a.Score.Verdict == task.Pass {
-			passed++
-		}
-	}
-	switch n := len(g.in.Base); {
+	switch passed, n := passing(g.in.Base), len(g.in.Base); {
 	case !g.agree(passed, n):
 		return GateFlaky, fmt.Sprintf("base passed in %d of %d attempts", passed, n), true
 	case 2*passed > n:
@@ -265,13 +248,6 @@ func (g *gate) agreed(results []Result) (Result, bool) {
 		}
 	}
 	return Absent, true
-}
-
-func some(ids []string) string {
-	if len(ids) > 3 {
-		return fmt.Sprintf("%s and %d more", strings.Join(ids[:3], ", "), len(ids)-3)
-	}
-	return strings.Join(ids, ", ")
 }
 
 // gather collects the evidence, and derives the lists where the instance gives none.

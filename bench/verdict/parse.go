@@ -299,6 +299,11 @@ func (s *Score) names(r Result) string {
 	if len(ids) == 0 {
 		ids = s.OtherFailures
 	}
+	return some(ids)
+}
+
+// some names the first ids, and how many more there are.
+func some(ids []string) string {
 	const most = 3
 	if len(ids) > most {
 		return fmt.Sprintf("%s and %d more", strings.Join(ids[:most], ", "), len(ids)-most)

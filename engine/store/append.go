@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,6 +23,7 @@ func (s *segments) openWriter() (err error) {
 	return err
 }
 
+// cutTail leaves of the last segment what is sound. An index that covers more than that goes too: it would be believed once the segment had grown again.
 func (s *segments) cutTail() error {
 	if len(s.files) == 0 {
 		return nil
@@ -29,6 +31,11 @@ func (s *segments) cutTail() error {
 	g := s.files[len(s.files)-1]
 	if g.sealed {
 		return nil
+	}
+	if g.indexed == 0 {
+		if err := s.disk.remove(s.indexPath(g)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	info, err := g.f.Stat()
 	if err != nil || info.Size() == g.size {
@@ -84,29 +91,33 @@ func (s *segments) appendBatch(payloads [][]byte) (n int, err error) {
 		if len(payload) > maxPayload {
 			return 0, fmt.Errorf("a record of %d bytes is over the limit of %d", len(payload), maxPayload)
 		}
-		key, tag, err := s.describe(payload)
-		if err != nil {
-			panic("pbuild bug: the store cannot read what it writes: " + err.Error())
-		}
-		places = append(places, place{key: key, tag: tag, file: g.at, off: off})
+		places = append(places, s.place(payload, g, off))
 		frames = appendFrame(frames, g.mark, payload)
 		n++
 	}
 	if err := s.write(g, frames); err != nil {
 		return 0, err
 	}
-	if err := s.disk.sync(g.f); err != nil {
-		s.mu.Lock()
-		s.broken = err
-		s.mu.Unlock()
-		return 0, err
-	}
+	err = s.disk.sync(g.f)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err != nil {
+		s.broken = err
+		return 0, err
+	}
 	g.size += int64(len(frames))
 	s.places = append(s.places, places...)
 	s.link()
 	return n, nil
+}
+
+// place is where payload can be found once it is written to g at off.
+func (s *segments) place(payload []byte, g *segment, off int64) place {
+	key, tag, err := s.describe(payload)
+	if err != nil {
+		panic("pbuild bug: the store cannot read what it writes: " + err.Error())
+	}
+	return place{key: key, tag: tag, file: g.at, off: off}
 }
 
 // write puts frames at the end of g. What a failure wrote of them is cut off, or else is a torn tail.
@@ -165,11 +176,7 @@ func (s *segments) buffer(payload []byte) error {
 	if err != nil {
 		return err
 	}
-	key, tag, err := s.describe(payload)
-	if err != nil {
-		panic("pbuild bug: the store cannot read what it writes: " + err.Error())
-	}
-	s.places = append(s.places, place{key: key, tag: tag, file: g.at, off: g.size + int64(len(s.pending))})
+	s.places = append(s.places, s.place(payload, g, g.size+int64(len(s.pending))))
 	s.pending = appendFrame(s.pending, g.mark, payload)
 	s.link()
 	if len(s.pending) < pendingLimit {
@@ -206,22 +213,21 @@ func (s *segments) flushPending(sync bool) error {
 // flush makes everything that was buffered durable. Others go on buffering while the disk syncs.
 func (s *segments) flush() error {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	err := s.broken
 	if err == nil {
 		err = s.flushPending(false)
 	}
 	if err != nil || !s.dirty {
-		s.mu.Unlock()
 		return err
 	}
 	f := s.files[len(s.files)-1].f
 	s.dirty = false
 	s.mu.Unlock()
-	if err := s.disk.sync(f); err != nil {
-		s.mu.Lock()
+	err = s.disk.sync(f)
+	s.mu.Lock()
+	if err != nil {
 		s.broken = err
-		s.mu.Unlock()
-		return err
 	}
-	return nil
+	return err
 }

@@ -46,7 +46,10 @@ func (e *BlobError) Error() string {
 	return fmt.Sprintf("store: blob %s in %s is damaged: %s; `pbuild cache verify` drops it, and the next apply makes it again", e.Digest, e.File, e.Reason)
 }
 
-var errBlob = errors.New("the blob cannot be decoded")
+var (
+	errBlob    = errors.New("the blob cannot be decoded")
+	errContent = errors.New("its content has another digest")
+)
 
 func newBlobs(s *Store) *Blobs {
 	return &Blobs{store: s, packs: s.packs, dir: filepath.Join(s.dir, "blobs"), dirty: map[string]bool{}, bad: map[digest.Digest]bool{}}
@@ -159,7 +162,7 @@ func (b *Blobs) fromPacks(d digest.Digest) ([]byte, error) {
 		err := b.packs.read(p, func(payload []byte) (err error) {
 			content, err = decodeBlob(&b.codec, payload)
 			if err == nil && digest.Of(content) != d {
-				err = errors.New("its content has another digest")
+				err = errContent
 			}
 			return err
 		})
@@ -260,7 +263,7 @@ func decodeBlob(c *codec, payload []byte) ([]byte, error) {
 			return nil, err
 		}
 	default:
-		return nil, fmt.Errorf("a newer pbuild wrote it (coding %d)", payload[32])
+		return nil, fmt.Errorf("%w (coding %d)", errVersion, payload[32])
 	}
 	if uint64(len(out)) != size {
 		return nil, errBlob

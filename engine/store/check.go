@@ -1,9 +1,7 @@
 package store
 
 import (
-	"crypto/sha256"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
 	"sort"
@@ -73,11 +71,7 @@ func hashPath(path string) (digest.Digest, error) {
 		return digest.Digest{}, err
 	}
 	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return digest.Digest{}, err
-	}
-	return digest.Digest(h.Sum(nil)), nil
+	return digest.From(f)
 }
 
 // checkSpan is how many files a goroutine takes at a time.

@@ -101,6 +101,9 @@ func TestCutJournal(t *testing.T) {
 		crash(w)
 		r = openForReading(t, dir)
 		sameRecords(t, r, append(records[:n:n], extra))
+		if got := r.Lookup(extra.Key); got == nil || got.Address != extra.Address {
+			t.Fatalf("cut at %d, and written on: the new record's key finds %v", cut, got)
+		}
 		sound(t, r)
 		if d := r.Damage(); d != nil {
 			t.Fatalf("cut at %d, and written on: damage %v", cut, d)

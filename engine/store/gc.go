@@ -174,12 +174,8 @@ func (s *Store) collectRuns(o GCOptions, report *GCReport) error {
 	}
 	for _, id := range runs {
 		dir := filepath.Join(s.dir, "runs", id)
-		var size int64
-		if info, err := os.Stat(filepath.Join(dir, eventsFile)); err == nil {
-			size = info.Size()
-		}
 		keep := o.KeepRun == nil || o.KeepRun(id)
-		report.Runs.add(keep, size)
+		report.Runs.add(keep, fileSize(filepath.Join(dir, eventsFile)))
 		if !keep && !o.DryRun {
 			if err := os.RemoveAll(dir); err != nil {
 				return err
@@ -242,9 +238,6 @@ func (s *segments) rewrite(dry bool, part *Part, keep func(i int, p *place) bool
 	}
 	for _, g := range s.files {
 		s.writeIndex(g)
-		if g.f != nil {
-			g.f.Close()
-		}
 	}
 	s.reload(os.O_RDWR)
 	return nil

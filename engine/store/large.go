@@ -201,7 +201,7 @@ func (r *largeReader) Read(p []byte) (int, error) {
 	r.h.Write(p[:n])
 	switch {
 	case err == io.EOF && digest.Digest(r.h.Sum(nil)) != r.want:
-		return n, r.blobs.damaged(r.want, r.f.Name(), 0, errors.New("its content has another digest"))
+		return n, r.blobs.damaged(r.want, r.f.Name(), 0, errContent)
 	case err != nil && err != io.EOF:
 		return n, r.blobs.damaged(r.want, r.f.Name(), 0, err)
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -110,7 +111,7 @@ func cutRecord(payload []byte) (key [32]byte, head, preimage, evidence []byte, e
 
 // decodeRecord makes a record that does not refer to payload. What it holds shares one copy of that.
 func decodeRecord(payload []byte) (*task.Record, error) {
-	key, head, preimage, evidence, err := cutRecord(clone(payload))
+	key, head, preimage, evidence, err := cutRecord(bytes.Clone(payload))
 	if err != nil {
 		return nil, err
 	}
@@ -157,8 +158,6 @@ func whole(b []byte) []byte {
 	}
 	return b[:len(b):len(b)]
 }
-
-func clone(b []byte) []byte { return append([]byte(nil), b...) }
 
 // A writer appends fields; a reader cuts them off again.
 type writer []byte

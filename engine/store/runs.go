@@ -41,8 +41,8 @@ func (r *RunStream) Close() error {
 	return errors.Join(err, r.f.Close())
 }
 
-// CreateRun begins the event stream of a new run. The result has Flush too.
-func (s *Store) CreateRun(id string) (io.WriteCloser, error) {
+// CreateRun begins the event stream of a new run.
+func (s *Store) CreateRun(id string) (*RunStream, error) {
 	path, err := s.runPath(id)
 	if err != nil {
 		return nil, err
@@ -88,6 +88,9 @@ func (s *Store) Runs() ([]string, error) {
 		info, err := e.Info()
 		if err != nil || !info.IsDir() {
 			continue
+		}
+		if _, err := os.Lstat(filepath.Join(s.dir, "runs", e.Name(), eventsFile)); err != nil {
+			continue // killed before it had begun
 		}
 		runs = append(runs, run{e.Name(), info.ModTime().UnixNano()})
 	}

@@ -78,8 +78,9 @@ func (s *segments) load() {
 	})
 }
 
+// reload forgets everything and looks again. The caller holds mu.
 func (s *segments) reload(flag int) {
-	s.files, s.places, s.byKey, s.byTag = nil, nil, chains{}, chains{}
+	s.forget()
 	numbers, err := s.numbers()
 	if err != nil {
 		s.ledger.add(Damage{File: s.dir, Reason: err.Error()})
@@ -191,7 +192,7 @@ func (s *segments) scanBytes(g *segment, b []byte) {
 		}
 		s.places = append(s.places, place{key: key, tag: tag, file: g.at, off: at})
 	}, func(from, to int) {
-		s.ledger.add(Damage{File: g.path, Offset: base + int64(from), Bytes: int64(to - from), Records: 1, Reason: "the bytes are damaged"})
+		s.ledger.add(Damage{File: g.path, Offset: base + int64(from), Bytes: int64(to - from), Records: 1, Reason: errDamaged.Error()})
 	})
 	g.size = base + int64(end)
 }
@@ -323,10 +324,15 @@ func (s *segments) close() {
 	s.once.Do(func() {})
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.forget()
+	s.pending = nil
+}
+
+func (s *segments) forget() {
 	for _, g := range s.files {
 		if g.f != nil {
 			g.f.Close()
 		}
 	}
-	s.files, s.places, s.byKey, s.byTag, s.pending = nil, nil, chains{}, chains{}, nil
+	s.files, s.places, s.byKey, s.byTag = nil, nil, chains{}, chains{}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"iter"
-	"os"
 	"path/filepath"
 	"sort"
 	"strings"
@@ -114,8 +113,7 @@ func (s *Snapshot) Close() error {
 // Counts is what the writer gave, for the caller to print.
 func (s *Snapshot) Counts() []byte { return s.counts }
 
-// Size is its size on disk in bytes; Files is how many paths it knows.
-func (s *Snapshot) Size() int  { return len(s.data) }
+// Files is how many paths it knows.
 func (s *Snapshot) Files() int { return len(s.files) / fileRow }
 
 // Names yields the names that the writer gave, in its order.
@@ -237,13 +235,4 @@ func (s *Snapshot) readAt(i int) (r Read, st stat, racy bool) {
 		r.Path = filepath.Join(s.root, filepath.FromSlash(r.Path))
 	}
 	return r, st, b[17] != 0
-}
-
-// SnapshotSize is the size of the snapshot in a .pbuild directory, 0 where there is none.
-func SnapshotSize(dir string) int64 {
-	info, err := os.Stat(filepath.Join(dir, snapshotFile))
-	if err != nil {
-		return 0
-	}
-	return info.Size()
 }

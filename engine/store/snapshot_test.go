@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -221,7 +222,7 @@ func TestSnapshotSize(t *testing.T) {
 	f.Prefetch(in)
 	f.PrefetchOutputs(out)
 	s := snapshotOf(t, root, f, &SnapshotData{Names: names})
-	if per := s.Size() / tasks; per > 300 {
+	if per := len(s.data) / tasks; per > 300 {
 		t.Errorf("%d bytes a task", per)
 	}
 	if s.Files() != 2*tasks {
@@ -263,4 +264,32 @@ func FuzzSnapshot(f *testing.F) {
 		s.dir("in").find("a")
 		s.checkFiles()
 	})
+}
+
+// A null plan makes no heap object a file, or a large workspace would pay for the collector what it saves elsewhere.
+func TestCheckMakesNoGarbage(t *testing.T) {
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
+		t.Skip("names are copied here")
+	}
+	allocations := func(files int) float64 {
+		root := t.TempDir()
+		var paths []string
+		for i := range files {
+			paths = append(paths, fmt.Sprintf("in/%d/%d.txt", i/500, i))
+			write(t, root, paths[i], "x")
+		}
+		settle(t, root)
+		f := NewFiles(root, nil)
+		f.Prefetch(paths)
+		s := snapshotOf(t, root, f, &SnapshotData{Identity: "i"})
+		return testing.AllocsPerRun(3, func() {
+			if fresh, why := s.Check("i", digest.Digest{}, 0); !fresh {
+				t.Fatal(why)
+			}
+		})
+	}
+	few, many := allocations(1000), allocations(5000)
+	if each := (many - few) / 4000; each > 0.05 {
+		t.Errorf("%.2f heap objects a file: %v for a thousand, %v for five thousand", each, few, many)
+	}
 }

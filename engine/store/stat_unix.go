@@ -41,7 +41,7 @@ func (d dirHandle) close() { unix.Close(d.fd) }
 // stat does not follow a link.
 func (d dirHandle) stat(name string) (stat, fileKind, error) {
 	var st unix.Stat_t
-	_, err := again(func() (int, error) { return 0, unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	_, err := again(func() (int, error) { return 0, fstatat(d.fd, name, &st) })
 	if err != nil {
 		return stat{}, kindAbsent, err
 	}

@@ -246,7 +246,7 @@ func TestRuns(t *testing.T) {
 		check(t, err)
 		_, err = io.WriteString(run, "{}\n")
 		check(t, err)
-		check(t, run.(*RunStream).Flush())
+		check(t, run.Flush())
 		r, err := openForReading(t, dir).OpenRun(id)
 		check(t, err)
 		if text, err := io.ReadAll(r); err != nil || string(text) != "{}\n" {
@@ -257,6 +257,7 @@ func TestRuns(t *testing.T) {
 		at := holder.Since.AddDate(2000+i, 0, 0)
 		check(t, os.Chtimes(filepath.Join(dir, "runs", id), at, at))
 	}
+	check(t, os.Mkdir(filepath.Join(dir, "runs", "killed-before-it-began"), 0o777))
 	ids, err := w.Runs()
 	check(t, err)
 	if !slices.Equal(ids, []string{"c", "a", "b"}) {

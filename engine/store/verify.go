@@ -58,7 +58,7 @@ func (s *Store) verifyPacks(found *[]Damage) {
 		content, err := decodeBlob(&s.blobs.codec, payload)
 		key, _, _ := describeBlob(payload)
 		if err == nil && digest.Of(content) != key {
-			err = errors.New("its content has another digest")
+			err = errContent
 		}
 		return "blob " + digest.Digest(key).String(), err
 	})
@@ -70,11 +70,6 @@ func (s *Store) verifyPacks(found *[]Damage) {
 	}
 	s.packs.mu.Lock()
 	defer s.packs.mu.Unlock()
-	for _, g := range s.packs.files {
-		if g.f != nil {
-			g.f.Close()
-		}
-	}
 	s.packs.reload(os.O_RDWR)
 }
 
@@ -130,7 +125,7 @@ func (s *Store) Stats() (Stats, error) {
 	var st Stats
 	st.Records, st.Keys, st.JournalFiles, st.JournalBytes = s.journal.stats()
 	_, st.SmallBlobs, st.Packs, st.PackBytes = s.packs.stats()
-	st.SnapshotBytes = SnapshotSize(s.dir)
+	st.SnapshotBytes = fileSize(filepath.Join(s.dir, snapshotFile))
 	err := s.blobs.eachLarge(func(_ string, _ digest.Digest, info fs.FileInfo) error {
 		st.LargeBlobs++
 		st.LargeBytes += info.Size()
@@ -142,11 +137,18 @@ func (s *Store) Stats() (Stats, error) {
 	runs, err := s.Runs()
 	for _, id := range runs {
 		st.Runs++
-		if info, err := os.Stat(filepath.Join(s.dir, "runs", id, eventsFile)); err == nil {
-			st.RunBytes += info.Size()
-		}
+		st.RunBytes += fileSize(filepath.Join(s.dir, "runs", id, eventsFile))
 	}
 	return st, err
+}
+
+// fileSize is 0 where there is no file.
+func fileSize(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 func (s *segments) stats() (places, keys, files, bytes int64) {

@@ -123,6 +123,20 @@ func TestKeyIsInjective(t *testing.T) {
 	})
 }
 
+// A dependent may put the reason of what it depends on into what it makes.
+func TestDigestHoldsEverythingThatDependentsSee(t *testing.T) {
+	seen := map[digest.Digest]string{}
+	for name, o := range map[string]Outcome{
+		"status": {Status: Failed}, "verdict": {Verdict: Fail}, "outcome": {Outcome: "patch_failed"}, "reason": {Reason: "f:1 does not apply"},
+		"facts": {Facts: []string{"applies"}}, "outputs": {Outputs: []Output{{Role: "tree", Digest: digest.Of(nil)}}}, "nothing": {},
+	} {
+		if other, ok := seen[o.Digest("")]; ok {
+			t.Errorf("%s and %s have one digest", name, other)
+		}
+		seen[o.Digest("")] = name
+	}
+}
+
 // A Key must not depend on the order in which files and inputs were listed.
 func TestKeyIgnoresOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

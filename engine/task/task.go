@@ -5,6 +5,7 @@
 package task
 
 import (
+	"slices"
 	"time"
 
 	"pbuild/engine/digest"
@@ -165,16 +166,10 @@ func (o *Outcome) Find(role string) (Output, bool) {
 }
 
 // Has says whether fact is among o's facts.
-func (o *Outcome) Has(fact string) bool {
-	for _, f := range o.Facts {
-		if f == fact {
-			return true
-		}
-	}
-	return false
-}
+func (o *Outcome) Has(fact string) bool { return slices.Contains(o.Facts, fact) }
 
-// Digest is what dependents key on: of the output with the given role, or for "" of all outputs with status, verdict, outcome and facts.
+// Digest is what dependents key on: of the output with the given role, or for "" of all outputs with status, verdict, outcome, facts and reason:
+// a dependent may put the reason into what it makes, so what ended for another reason is another thing.
 func (o *Outcome) Digest(role string) digest.Digest {
 	if role != "" {
 		out, _ := o.Find(role)
@@ -185,6 +180,7 @@ func (o *Outcome) Digest(role string) digest.Digest {
 	e.String("verdict", string(o.Verdict))
 	e.String("outcome", o.Outcome)
 	e.Set("facts", o.Facts)
+	e.String("reason", o.Reason)
 	for _, out := range o.Outputs {
 		e.Digest(out.Role, out.Digest)
 		e.Int("mode", int64(out.Mode))

@@ -135,7 +135,7 @@ func TestApplyKeepsNoPathOfThisMachine(t *testing.T) {
 func TestApplyTellsTheWorldFromThePatch(t *testing.T) {
 	r := open(t)
 	good := []byte(newFile("x", "100644", "x"))
-	if _, err := r.Apply(context.Background(), objectID("tree", []byte("no such tree")), good); err == nil || isRejection(err) {
+	if _, err := r.Apply(context.Background(), digest.OfObject("tree", []byte("no such tree")), good); err == nil || isRejection(err) {
 		t.Errorf("a base that is not there: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -173,16 +173,6 @@ func TestPatchOfSomePaths(t *testing.T) {
 	if none, err := r.Patch(ctx, a, b, func(string) bool { return false }); err != nil || len(none) != 0 {
 		t.Errorf("got %q, %v for no path", none, err)
 	}
-}
-
-func TestPathsOfRename(t *testing.T) {
-	r := open(t)
-	got, err := r.Paths(context.Background(), []byte("diff --git a/old b/new\nsimilarity index 100%\nrename from old\nrename to new\n"))
-	if err != nil || fmt.Sprint(got) != "[new old]" {
-		t.Errorf("got %q, %v", got, err)
-	}
-	_, err = r.Paths(context.Background(), []byte("garbage"))
-	wantRejection(t, err, "No valid patches")
 }
 
 // FuzzApply: whatever the bytes, the end is a tree of good paths or a *Rejection.

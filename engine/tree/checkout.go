@@ -54,11 +54,7 @@ func (r *Repo) checkout(ctx context.Context, tree digest.Digest, dir string) err
 		return err
 	}
 	// Links come last: while files are written there is none that a path could pass.
-	blobs := make([]digest.Digest, len(links))
-	for i, e := range links {
-		blobs[i] = e.Blob
-	}
-	targets, err := r.readAll(ctx, blobs)
+	targets, err := r.readAll(ctx, blobs(links))
 	if err != nil {
 		return err
 	}
@@ -125,9 +121,9 @@ func (r *Repo) writeFiles(ctx context.Context, dir string, files []Entry) error 
 	for w := range workers {
 		part := files[len(files)*w/workers : len(files)*(w+1)/workers]
 		g.Go(func() error {
-			ask := make([]string, len(part))
-			for i, e := range part {
-				ask[i] = name(e.Blob)
+			ask, err := names(blobs(part))
+			if err != nil {
+				return err
 			}
 			return r.objects.each(ctx, ask, func(i int, o object) error {
 				if o.kind != "blob" {

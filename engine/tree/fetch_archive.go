@@ -90,7 +90,7 @@ func (r *Repo) fetchArchive(ctx context.Context, a Archive) (digest.Digest, erro
 		return none, badf("the archive is larger than %d bytes", r.limit)
 	}
 	if got := h.Sum(nil); !bytes.Equal(got, want) {
-		return none, badf("the sha256 is %x, not %s", got, strings.ToLower(a.SHA256))
+		return none, badf("the sha256 is %x, not %s: correct sha256, or put back the file that it belongs to", got, strings.ToLower(a.SHA256))
 	}
 	return r.unpack(ctx, copied, n, a.Strip)
 }

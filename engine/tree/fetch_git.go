@@ -56,7 +56,7 @@ func (r *Repo) fetchGit(ctx context.Context, g Git) (digest.Digest, error) {
 	if !r.whole(ctx, at.id) {
 		return none, fmt.Errorf("the server did not send the whole tree")
 	}
-	r.made.add(at.id)
+	r.made.put(at.id, true)
 	return at.id, nil
 }
 
@@ -108,8 +108,12 @@ func (f *gitFetch) tree(ctx context.Context, from, commit, prefix string, depth 
 	if err != nil {
 		return none, err
 	}
-	entries, odd, err := f.repo.rawEntries(ctx, tree)
+	entries, err := f.repo.entries(ctx, tree)
 	if err != nil {
+		return none, err
+	}
+	strange := false
+	if err := f.repo.eachDir(ctx, tree, func(_ []item, odd bool) { strange = strange || odd }); err != nil {
 		return none, err
 	}
 	var subs []Entry
@@ -124,7 +128,7 @@ func (f *gitFetch) tree(ctx context.Context, from, commit, prefix string, depth 
 			files = append(files, e)
 		}
 	}
-	if odd { // modes of old versions of git: written anew
+	if strange { // modes of old versions of git: written anew
 		if tree, err = f.repo.change(ctx, emptyTree, files); err != nil {
 			return none, err
 		}
@@ -133,31 +137,6 @@ func (f *gitFetch) tree(ctx context.Context, from, commit, prefix string, depth 
 		return tree, nil
 	}
 	return f.graft(ctx, tree, subs, from, prefix, depth)
-}
-
-// rawEntries lists a tree past the cache, and says whether git would write one of its directories otherwise today.
-func (r *Repo) rawEntries(ctx context.Context, tree digest.Digest) (entries []Entry, odd bool, err error) {
-	if entries, err = r.entries(ctx, tree); err != nil {
-		return nil, false, err
-	}
-	ids, seen := []digest.Digest{tree}, map[digest.Digest]bool{}
-	for len(ids) > 0 {
-		var next []digest.Digest
-		err := r.readTrees(ctx, ids, func(_ int, items []item, strange bool) {
-			odd = odd || strange
-			for _, it := range items {
-				if it.mode == modeDir && !seen[it.id] {
-					seen[it.id] = true
-					next = append(next, it.id)
-				}
-			}
-		})
-		if err != nil {
-			return nil, false, err
-		}
-		ids = next
-	}
-	return entries, odd, nil
 }
 
 // graft replaces submodule entries by their trees, or drops them.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -76,9 +75,7 @@ func (r *Repo) goModDownload(ctx context.Context, m GoMod) (*download, error) {
 	group(cmd)
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &limited{&problems, 64 << 10}
-	runtime.LockOSThread()
-	err = cmd.Run()
-	runtime.UnlockOSThread()
+	err = runGroup(cmd)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

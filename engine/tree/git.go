@@ -110,10 +110,7 @@ func (r *Repo) run(ctx context.Context, c call, args ...string) ([]byte, error) 
 	}
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &limited{&problems, 64 << 10}
-	// The child dies with the thread that started it, which must not end before it.
-	runtime.LockOSThread()
-	err := cmd.Run()
-	runtime.UnlockOSThread()
+	err := runGroup(cmd)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -125,6 +122,14 @@ func (r *Repo) run(ctx context.Context, c call, args ...string) ([]byte, error) 
 		return out.Bytes(), &gitError{args, err, r.clean(problems.String()), exit}
 	}
 	return out.Bytes(), nil
+}
+
+// runGroup runs a command of group to its end.
+func runGroup(cmd *exec.Cmd) error {
+	// The child dies with the thread that started it, which must not end before it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return cmd.Run()
 }
 
 func (r *Repo) command(ctx context.Context, c call, args ...string) *exec.Cmd {

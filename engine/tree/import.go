@@ -11,8 +11,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"pbuild/engine/digest"
 )
@@ -102,7 +104,7 @@ func ignored(dir string, ignore []string) func(string, bool) (bool, error) {
 				return false, err
 			}
 		}
-		base := rel[lastSlash(rel)+1:]
+		base := path.Base(rel)
 		if base == ".pbuild" || ignoredBy(&own, files, rel, isDir) {
 			return false, nil
 		}
@@ -113,12 +115,15 @@ func ignored(dir string, ignore []string) func(string, bool) (bool, error) {
 	}
 }
 
+// parent is the directory of a path; "" is the root.
+func parent(p string) string { return p[:max(strings.LastIndexByte(p, '/'), 0)] }
+
 func ignoredBy(own *ignoreFile, files map[string]*ignoreFile, rel string, isDir bool) bool {
 	if no, ok := own.match(rel, isDir); ok {
 		return no
 	}
 	for dir := rel; dir != ""; {
-		dir = dir[:max(lastSlash(dir), 0)]
+		dir = parent(dir)
 		if f := files[dir]; f != nil {
 			if no, ok := f.match(rel, isDir); ok {
 				return no
@@ -126,15 +131,6 @@ func ignoredBy(own *ignoreFile, files map[string]*ignoreFile, rel string, isDir 
 		}
 	}
 	return false
-}
-
-func lastSlash(s string) int {
-	for i := len(s) - 1; i >= 0; i-- {
-		if s[i] == '/' {
-			return i
-		}
-	}
-	return -1
 }
 
 // walk lists the files and links below dir that keep accepts, sorted by path.

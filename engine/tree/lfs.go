@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 
 	"pbuild/engine/digest"
@@ -35,11 +37,11 @@ func (r *Repo) checkLFS(ctx context.Context, root, sub digest.Digest) error {
 		return err
 	}
 	var small []Entry
-	ids := make([]string, len(entries))
-	for i, e := range entries {
-		ids[i] = name(e.Blob)
+	ask, err := names(blobs(entries))
+	if err != nil {
+		return err
 	}
-	err = r.infos.each(ctx, ids, func(i int, o object) error {
+	err = r.infos.each(ctx, ask, func(i int, o object) error {
 		if o.size > int64(len(pointerStart)) && o.size < maxPointerSize && entries[i].Mode != modeLink {
 			small = append(small, entries[i])
 		}
@@ -48,11 +50,7 @@ func (r *Repo) checkLFS(ctx context.Context, root, sub digest.Digest) error {
 	if err != nil {
 		return err
 	}
-	blobs := make([]digest.Digest, len(small))
-	for i, e := range small {
-		blobs[i] = e.Blob
-	}
-	contents, err := r.readAll(ctx, blobs)
+	contents, err := r.readAll(ctx, blobs(small))
 	if err != nil {
 		return err
 	}
@@ -77,13 +75,8 @@ func (r *Repo) asksForLFS(ctx context.Context, tree digest.Digest) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	var blobs []digest.Digest
-	for _, e := range entries {
-		if e.Path == ".gitattributes" || strings.HasSuffix(e.Path, "/.gitattributes") {
-			blobs = append(blobs, e.Blob)
-		}
-	}
-	contents, err := r.readAll(ctx, blobs)
+	entries = slices.DeleteFunc(entries, func(e Entry) bool { return path.Base(e.Path) != ".gitattributes" })
+	contents, err := r.readAll(ctx, blobs(entries))
 	for _, c := range contents {
 		if bytes.Contains(c, []byte("filter=lfs")) {
 			return true, err

@@ -6,14 +6,12 @@ import (
 	"compress/zlib"
 	"context"
 	"crypto/sha1"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"sync"
 
 	"pbuild/engine/digest"
 )
@@ -95,19 +93,6 @@ func formatTree(items []item) []byte {
 	return b.Bytes()
 }
 
-// objectID is the id of an object with the given content.
-func objectID(kind string, content []byte) digest.Digest {
-	h := sha1.New()
-	fmt.Fprintf(h, "%s %d\x00", kind, len(content))
-	h.Write(content)
-	return sumID(h.Sum(nil))
-}
-
-func sumID(sum []byte) (d digest.Digest) {
-	copy(d[len(d)-sha1.Size:], sum)
-	return d
-}
-
 // A rawObject is an object that is to be stored.
 type rawObject struct {
 	id      digest.Digest
@@ -116,7 +101,7 @@ type rawObject struct {
 }
 
 func newObject(kind string, content []byte) rawObject {
-	return rawObject{objectID(kind, content), kind, content}
+	return rawObject{digest.OfObject(kind, content), kind, content}
 }
 
 // put stores objects as git would, those that are not there, in the given order: what an object names comes before it. A loose file appears whole, by
@@ -191,36 +176,6 @@ func (r *Repo) absent(ctx context.Context, ids []digest.Digest) ([]digest.Digest
 	return out, err
 }
 
-// dirCache keeps parsed tree objects, which never change. It is emptied when it is full: candidates of one base come close together.
-type dirCache struct {
-	sync.Mutex
-	m map[digest.Digest][]item
-}
-
-const dirCacheSize = 8192
-
-func (c *dirCache) get(id digest.Digest) ([]item, bool) {
-	c.Lock()
-	defer c.Unlock()
-	items, ok := c.m[id]
-	return items, ok
-}
-
-func (c *dirCache) put(id digest.Digest, items []item) {
-	c.Lock()
-	defer c.Unlock()
-	if c.m == nil || len(c.m) >= dirCacheSize {
-		c.m = make(map[digest.Digest][]item)
-	}
-	c.m[id] = items
-}
-
-func (c *dirCache) clear() {
-	c.Lock()
-	defer c.Unlock()
-	c.m = nil
-}
-
 // items returns the content of each of the given trees, in order. The results are shared: they must not be changed.
 func (r *Repo) items(ctx context.Context, ids []digest.Digest) ([][]item, error) {
 	out := make([][]item, len(ids))
@@ -263,16 +218,36 @@ func (r *Repo) readTrees(ctx context.Context, ids []digest.Digest, f func(i int,
 	})
 }
 
+// eachDir reads every directory of a tree from the disk, equal ones once.
+func (r *Repo) eachDir(ctx context.Context, tree digest.Digest, f func(items []item, odd bool)) error {
+	seen := map[digest.Digest]bool{}
+	for level := []digest.Digest{tree}; len(level) > 0; {
+		var next []digest.Digest
+		err := r.readTrees(ctx, level, func(_ int, items []item, odd bool) {
+			for _, it := range items {
+				if it.mode == modeDir && !seen[it.id] {
+					seen[it.id] = true
+					next = append(next, it.id)
+				}
+			}
+			f(items, odd)
+		})
+		if err != nil {
+			return err
+		}
+		level = next
+	}
+	return nil
+}
+
 // emptyTree is the id of the tree with nothing in it.
-var emptyTree = objectID("tree", nil)
+var emptyTree = digest.OfObject("tree", nil)
 
 // parseID reads an id that git printed.
 func parseID(out []byte) (digest.Digest, error) {
-	var d digest.Digest
-	text := bytes.TrimSpace(out)
-	if len(text) != 2*sha1.Size {
-		return d, fmt.Errorf("git printed %q for an object id", out)
+	d, err := digest.OfGit(string(bytes.TrimSpace(out)))
+	if err != nil {
+		return d, fmt.Errorf("git printed: %w", err)
 	}
-	_, err := hex.Decode(d[len(d)-sha1.Size:], text)
-	return d, err
+	return d, nil
 }

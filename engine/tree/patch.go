@@ -95,7 +95,7 @@ func (r *Repo) apply(ctx context.Context, base digest.Digest, patch []byte) (dig
 		return none, err
 	}
 	env := []string{"GIT_INDEX_FILE=" + file}
-	if _, err := r.run(ctx, call{env: env, stdin: nonNil(patch)}, "apply", "--cached", "--whitespace=nowarn", "-"); err != nil {
+	if _, err := r.run(ctx, call{env: env, stdin: patch}, "apply", "--cached", "--whitespace=nowarn", "-"); err != nil {
 		return none, rejection(err)
 	}
 	out, err := r.run(ctx, call{env: env}, "write-tree")
@@ -111,13 +111,6 @@ func (r *Repo) apply(ctx context.Context, base digest.Digest, patch []byte) (dig
 	}
 	r.from(base, id)
 	return id, nil
-}
-
-func nonNil(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
 }
 
 // checkChange looks at what a patch made, not at what it says: however git reads a patch, nothing else can be in the tree.
@@ -142,11 +135,7 @@ func (r *Repo) checkChange(ctx context.Context, base, tree digest.Digest) error 
 			links = append(links, e)
 		}
 	}
-	blobs := make([]digest.Digest, len(links))
-	for i, e := range links {
-		blobs[i] = e.Blob
-	}
-	targets, err := r.readAll(ctx, blobs)
+	targets, err := r.readAll(ctx, blobs(links))
 	if err != nil {
 		return err
 	}
@@ -221,33 +210,6 @@ func rejection(err error) error {
 		reasons = append(reasons[:most], fmt.Sprintf("and %d more", len(reasons)-most))
 	}
 	return &Rejection{reasons}
-}
-
-// Paths lists the paths that a patch touches, sorted: both names of a rename. A patch that git cannot read is a *Rejection.
-func (r *Repo) Paths(ctx context.Context, patch []byte) ([]string, error) {
-	if err := checkBinary(patch); err != nil {
-		return nil, err
-	}
-	var paths []string
-	// git names one path a file: the new one, and read backwards the old one.
-	for _, args := range [][]string{{"apply", "--numstat", "-z", "-"}, {"apply", "--numstat", "-z", "-R", "-"}} {
-		out, err := r.run(ctx, call{stdin: nonNil(patch)}, args...)
-		if err != nil {
-			err = rejection(err)
-			var rejected *Rejection
-			if !errors.As(err, &rejected) {
-				err = fmt.Errorf("tree: read a patch: %w", err)
-			}
-			return nil, err
-		}
-		for line := range strings.SplitSeq(string(out), "\x00") {
-			if parts := strings.SplitN(line, "\t", 3); len(parts) == 3 {
-				paths = append(paths, parts[2])
-			}
-		}
-	}
-	slices.Sort(paths)
-	return slices.Compact(paths), nil
 }
 
 // indexCache keeps the index files of the last few base trees: a candidate's private index is a copy.

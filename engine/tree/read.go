@@ -143,6 +143,15 @@ func (r *Repo) Read(ctx context.Context, blob digest.Digest) ([]byte, error) {
 	return content[0], nil
 }
 
+// blobs are those of entries, in order.
+func blobs(entries []Entry) []digest.Digest {
+	out := make([]digest.Digest, len(entries))
+	for i, e := range entries {
+		out[i] = e.Blob
+	}
+	return out
+}
+
 // readAll returns the contents of blobs, in order.
 func (r *Repo) readAll(ctx context.Context, blobs []digest.Digest) ([][]byte, error) {
 	ask, err := names(blobs)

@@ -29,32 +29,23 @@ func (r *Repo) Has(ctx context.Context, tree digest.Digest) bool {
 }
 
 func (r *Repo) isWhole(ctx context.Context, tree digest.Digest) bool {
-	return r.made.has(tree) || r.kept(tree) || r.whole(ctx, tree)
+	return r.isMade(tree) || r.kept(tree) || r.whole(ctx, tree)
 }
 
 // whole reads every directory of a tree from the disk and asks for every file.
 func (r *Repo) whole(ctx context.Context, tree digest.Digest) bool {
 	seen := map[digest.Digest]bool{}
 	var files []digest.Digest
-	for level := []digest.Digest{tree}; len(level) > 0; {
-		var next []digest.Digest
-		err := r.readTrees(ctx, level, func(_ int, items []item, _ bool) {
-			for _, it := range items {
-				if seen[it.id] {
-					continue
-				}
+	err := r.eachDir(ctx, tree, func(items []item, _ bool) {
+		for _, it := range items {
+			if it.mode != modeDir && !seen[it.id] {
 				seen[it.id] = true
-				if it.mode == modeDir {
-					next = append(next, it.id)
-				} else {
-					files = append(files, it.id)
-				}
+				files = append(files, it.id)
 			}
-		})
-		if err != nil {
-			return false
 		}
-		level = next
+	})
+	if err != nil {
+		return false
 	}
 	absent, err := r.absent(ctx, files)
 	return err == nil && len(absent) == 0
@@ -160,39 +151,16 @@ func (c *indexCache) clear() {
 	c.slots = nil
 }
 
-// madeTrees are those that this Repo made out of what is whole, so that Keep need not look through them.
-type madeTrees struct {
-	sync.Mutex
-	m map[digest.Digest]bool
-}
-
-const madeTreesSize = 1 << 16
-
-func (s *madeTrees) has(id digest.Digest) bool {
-	s.Lock()
-	defer s.Unlock()
-	return s.m[id]
-}
-
-func (s *madeTrees) add(id digest.Digest) {
-	s.Lock()
-	defer s.Unlock()
-	if s.m == nil || len(s.m) >= madeTreesSize {
-		s.m = make(map[digest.Digest]bool)
-	}
-	s.m[id] = true
-}
-
-func (s *madeTrees) clear() {
-	s.Lock()
-	defer s.Unlock()
-	s.m = nil
+// isMade says whether this Repo made a tree out of what is whole, so that Keep need not look through it.
+func (r *Repo) isMade(tree digest.Digest) bool {
+	made, _ := r.made.get(tree)
+	return made
 }
 
 // from notes a tree that was made by changing base with content that is there.
 func (r *Repo) from(base, tree digest.Digest) {
-	if base.IsZero() || base == emptyTree || r.made.has(base) || r.kept(base) {
-		r.made.add(tree)
+	if base.IsZero() || base == emptyTree || r.isMade(base) || r.kept(base) {
+		r.made.put(tree, true)
 	}
 }
 

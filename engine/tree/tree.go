@@ -28,8 +28,8 @@ type Repo struct {
 	objects *pool // cat-file --batch
 	infos   *pool // cat-file --batch-check
 	indexes indexCache
-	dirs    dirCache
-	made    madeTrees
+	dirs    memo[[]item] // parsed tree objects, which never change
+	made    memo[bool]   // trees that this Repo made out of what is whole
 	refs    packedRefs
 
 	packs struct {
@@ -90,7 +90,7 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	if err := ensure(dir); err != nil {
 		return nil, fmt.Errorf("tree: open %s: %w", dir, err)
 	}
-	r := &Repo{dir: dir, limit: archiveLimit}
+	r := &Repo{dir: dir, limit: archiveLimit, dirs: memo[[]item]{limit: 8192}, made: memo[bool]{limit: 1 << 16}}
 	if r.tmp, err = os.MkdirTemp(filepath.Join(dir, ownTemp), "repo-"); err != nil {
 		return nil, fmt.Errorf("tree: open %s: %w", dir, err)
 	}

@@ -185,7 +185,7 @@ func TestEdit(t *testing.T) {
 			wantFiles(t, r, got, c.want)
 		})
 	}
-	if _, err := r.Edit(ctx, base, []Edit{{Path: "x", Mode: modeFile, Blob: objectID("blob", []byte("nowhere"))}}); err == nil {
+	if _, err := r.Edit(ctx, base, []Edit{{Path: "x", Mode: modeFile, Blob: digest.OfObject("blob", []byte("nowhere"))}}); err == nil {
 		t.Error("a blob that is not there was taken")
 	}
 	git(t, r.dir, "fsck", "--strict")
@@ -222,7 +222,7 @@ func TestReadFile(t *testing.T) {
 			t.Errorf("%s: got %q, %v, %v", path, got, ok, err)
 		}
 	}
-	if _, err := r.Read(context.Background(), objectID("blob", []byte("nowhere"))); err == nil {
+	if _, err := r.Read(context.Background(), digest.OfObject("blob", []byte("nowhere"))); err == nil {
 		t.Error("a blob that is not there was read")
 	}
 	if _, err := r.Read(context.Background(), tree); err == nil {
@@ -286,7 +286,7 @@ func TestKeepAndDrop(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := r.Keep(ctx, objectID("tree", []byte("nowhere"))); err == nil {
+	if err := r.Keep(ctx, digest.OfObject("tree", []byte("nowhere"))); err == nil {
 		t.Error("kept a tree that is not there")
 	}
 	if !r.Has(ctx, kept) || !r.Has(ctx, dropped) || !r.Has(ctx, loose) || r.Has(ctx, digest.Of(nil)) || r.Has(ctx, digest.Digest{}) {
@@ -323,7 +323,7 @@ func TestHole(t *testing.T) {
 	r := open(t)
 	ctx := context.Background()
 	tree := r.mustMake(t, files{"a/b": "content"})
-	blob := name(objectID("blob", []byte("content")))
+	blob := name(digest.OfObject("blob", []byte("content")))
 	if err := os.Remove(filepath.Join(r.dir, "objects", blob[:2], blob[2:])); err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func (r *Repo) Unignored(ctx context.Context, base digest.Digest, edits []Edit) 
 		if err != nil {
 			return nil, err
 		}
-		f := parseIgnore(e.Path[:max(lastSlash(e.Path), 0)], content)
+		f := parseIgnore(parent(e.Path), content)
 		rules[f.dir] = &f
 	}
 	var kept []Edit

@@ -258,6 +258,9 @@ func (u *unpacker) finish() (digest.Digest, error) {
 			}
 		}
 	}
+	if len(entries) == 0 && u.strip > 0 {
+		return none, badf("strip = %d leaves nothing of the archive", u.strip)
+	}
 	slices.SortFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Path, b.Path) })
 	for _, e := range entries {
 		if e.Mode == modeLink && !u.stays(path.Dir(e.Path), u.targets[e.Path], 0) {

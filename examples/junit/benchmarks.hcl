@@ -19,7 +19,7 @@ instance "slug" {
   test {
     command      = ["python3", "tests/run.py"]
     format       = "junit"
-    report       = ["report.xml"]
+    report       = "report.xml"
     fail_to_pass = ["tests/test_slug.py::Slug::test_ends"]
     pass_to_pass = ["tests/test_slug.py::Slug::test_words"]
   }

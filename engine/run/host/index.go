@@ -14,8 +14,10 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"syscall"
+
+	"golang.org/x/sync/errgroup"
 
 	"pbuild/engine/digest"
 	"pbuild/engine/run"
@@ -99,41 +101,28 @@ func treeMode(fi fs.FileInfo) uint32 {
 
 // hashFiles fills in the digests of all[todo...], on every processor.
 func hashFiles(root string, all []indexed, todo []int) error {
-	var (
-		wg    sync.WaitGroup
-		mu    sync.Mutex
-		next  int
-		first error
-	)
-	worker := func() {
-		defer wg.Done()
-		buf := make([]byte, 128<<10)
-		for {
-			mu.Lock()
-			at := next
-			next += 16
-			mu.Unlock()
-			if at >= len(todo) {
-				return
-			}
-			for _, i := range todo[at:min(at+16, len(todo))] {
-				d, err := hashFile(filepath.Join(root, all[i].Path), &all[i], buf)
-				if err != nil {
-					mu.Lock()
-					first = cmp.Or(first, err)
-					mu.Unlock()
+	const span = 16 // how many files a goroutine takes at a time
+	var next atomic.Int64
+	var g errgroup.Group
+	for range min(runtime.GOMAXPROCS(0), 1+len(todo)/span) {
+		g.Go(func() error {
+			buf := make([]byte, 128<<10)
+			for {
+				at := int(next.Add(span)) - span
+				if at >= len(todo) {
+					return nil
 				}
-				all[i].Digest = d
+				for _, i := range todo[at:min(at+span, len(todo))] {
+					d, err := hashFile(filepath.Join(root, all[i].Path), &all[i], buf)
+					if err != nil {
+						return err
+					}
+					all[i].Digest = d
+				}
 			}
-		}
+		})
 	}
-	n := min(runtime.GOMAXPROCS(0), 1+len(todo)/16)
-	wg.Add(n)
-	for range n {
-		go worker()
-	}
-	wg.Wait()
-	return first
+	return g.Wait()
 }
 
 // A file above maxHashed bytes, and one above sparseFrom that is nearly all holes, is known by its size alone: a command makes terabytes of holes at once, and

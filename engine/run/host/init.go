@@ -19,13 +19,15 @@ import (
 	"pbuild/engine/digest"
 )
 
-// Init must be the first call of main, and of TestMain. Where the runner has re-executed the program as the first process of a sandbox, or as the spawner,
+// Init must be the first call of main, and of TestMain. Where the runner has re-executed the program as the first process of a sandbox, or to guard commands in place,
 // it does that work and never returns.
 func Init() {
 	switch os.Args[0] {
 	case initName:
-	case spawnerName:
-		spawn()
+	case anchorName:
+		os.Exit(0)
+	case guardName:
+		guard()
 	default:
 		return
 	}
@@ -272,10 +274,15 @@ func (i *initProcess) wait(pid int) int {
 			return 0 // nothing is left
 		}
 		if got == pid {
-			if status.Signaled() {
-				return 128 + int(status.Signal())
-			}
-			return status.ExitStatus()
+			return exitStatus(status)
 		}
 	}
+}
+
+// exitStatus is a command's, as a shell gives it.
+func exitStatus(status syscall.WaitStatus) int {
+	if status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return status.ExitStatus()
 }

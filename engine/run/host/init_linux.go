@@ -48,9 +48,6 @@ func enter(s *spec) (cleanUp func() error, err error) {
 // adoptOrphans makes this process the parent of whatever below it loses its own.
 func adoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// noSignal keeps a write to whom nobody listens from being a signal.
-const noSignal = unix.MSG_NOSIGNAL
-
 // ownProc shows the processes of this pid namespace in /proc, which would else show those of the host under other numbers.
 func ownProc() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -127,11 +124,35 @@ func killTree(int) {
 
 // descendants lists the living processes below this one.
 func descendants() []int {
+	all := processes()
+	self := os.Getpid()
+	var found []int
+	for pid, p := range all {
+		up := p.parent
+		// Numbers are used again while /proc is read, so the chain may be a ring.
+		for steps := 0; up > 1 && up != self && steps < len(all); steps++ {
+			up = all[up].parent
+		}
+		if up == self && !p.dead {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+// A seen is what /proc says of a process.
+type seen struct {
+	parent, group int
+	dead          bool
+}
+
+// processes are those that there are, by number.
+func processes() map[int]seen {
 	names, err := readDirNames("/proc")
 	if err != nil {
 		return nil
 	}
-	parent, dead := map[int]int{}, map[int]bool{}
+	all := map[int]seen{}
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
@@ -143,25 +164,15 @@ func descendants() []int {
 		}
 		// The program's name, in parentheses, may hold anything.
 		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-		if len(fields) < 2 {
+		if len(fields) < 3 {
 			continue
 		}
-		parent[pid], _ = strconv.Atoi(fields[1])
-		dead[pid] = fields[0] == "Z" || fields[0] == "X"
+		p := seen{dead: fields[0] == "Z" || fields[0] == "X"}
+		p.parent, _ = strconv.Atoi(fields[1])
+		p.group, _ = strconv.Atoi(fields[2])
+		all[pid] = p
 	}
-	self := os.Getpid()
-	var found []int
-	for pid := range parent {
-		up := parent[pid]
-		// Numbers are used again while /proc is read, so the chain may be a ring.
-		for steps := 0; up > 1 && up != self && steps < len(parent); steps++ {
-			up = parent[up]
-		}
-		if up == self && !dead[pid] {
-			found = append(found, pid)
-		}
-	}
-	return found
+	return all
 }
 
 func readDirNames(dir string) ([]string, error) {

@@ -5,6 +5,8 @@ package host
 import (
 	"context"
 	"fmt"
+	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -14,8 +16,11 @@ import (
 	"pbuild/engine/run"
 )
 
+// An InPlace runs commands in place. The zero InPlace is ready.
+type InPlace struct{ groups groups }
+
 // Run runs a command in dir as it is: no sandbox, no state. It dies as a process group; what leaves the group lives on, but does not hold the
-// return up. If this process is killed, all of the command dies. Of c it takes Argv, Secrets, Log, and the limits of time and output. env holds everything, HOME too; CPU, memory and processes are not limited. It is for `task` blocks, of which there may be ten thousand that each take a
+// return up. If this process is killed, all that descends from the command dies. Of c it takes Argv, Secrets, Log, and the limits of time and output. env holds everything, HOME too; CPU, memory and processes are not limited. It is for `task` blocks, of which there may be ten thousand that each take a
 // millisecond: one goroutine, no timer that is not asked for, and little beside fork and exec.
 func (s *InPlace) Run(ctx context.Context, c *run.Command, dir string, env []string) (*run.Result, error) {
 	if len(c.Argv) == 0 {
@@ -28,10 +33,15 @@ func (s *InPlace) Run(ctx context.Context, c *run.Command, dir string, env []str
 	if err != nil {
 		return nil, err
 	}
-	p := inPlace{spawner: s}
+	group, err := s.groups.take()
+	if err != nil {
+		return nil, err
+	}
+	defer s.groups.give(group)
+	p := inPlace{group: group}
 	started := time.Now()
 	if err := p.start(program, c.Argv, dir, env); err != nil {
-		return nil, fmt.Errorf("start %s: %w", c.Argv[0], err)
+		return nil, fmt.Errorf("host: start %s: %w", c.Argv[0], err)
 	}
 	defer p.close()
 	l := newLogger(c.Limits.Output, c.Secrets, c.Log)
@@ -44,24 +54,16 @@ func (s *InPlace) Run(ctx context.Context, c *run.Command, dir string, env []str
 	}
 	if err := p.pump(l, c.Limits.Idle); err != nil {
 		p.kill()
-		p.wait()
-		return nil, fmt.Errorf("read the output of %s: %w", c.Argv[0], err)
+		p.wait(0)
+		return nil, fmt.Errorf("host: read the output of %s: %w", c.Argv[0], err)
 	}
-	p.wait()
-	switch {
-	case ctx.Err() != nil:
+	p.wait(0)
+	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
-	case p.lost:
-		return nil, errSpawner
-	case p.end.Errno != 0:
-		return nil, fmt.Errorf("start %s: %w", c.Argv[0], syscall.Errno(p.end.Errno))
 	}
-	status := syscall.WaitStatus(p.end.Status)
 	res := &run.Result{
-		Exit: status.ExitStatus(), Elapsed: time.Since(started), CPU: time.Duration(p.end.CPU), MaxRSS: p.end.MaxRSS, Limits: limitsText(describeTimes(&c.Limits), nil),
-	}
-	if status.Signaled() {
-		res.Exit = 128 + int(status.Signal())
+		Exit: exitStatus(p.status), Elapsed: time.Since(started), CPU: time.Duration(p.usage.Utime.Nano() + p.usage.Stime.Nano()),
+		MaxRSS: maxRSS(&p.usage), Limits: limitsText(describeTimes(&c.Limits), nil),
 	}
 	if which := p.timedOut.Load(); which != nil {
 		res.TimedOut = *which
@@ -74,38 +76,49 @@ var wallLimit, idleLimit = "wall", "idle"
 
 // An inPlace is one process group and its output.
 type inPlace struct {
-	spawner  *InPlace
-	id       uint64
-	answer   <-chan ended
+	pid      int
+	group    int    // 0: its own
 	fds      [2]int // the reading ends of stdout and stderr
 	timedOut atomic.Pointer[string]
+	mu       sync.Mutex
+	ended    bool      // its number may belong to another process, and its group to another command
 	late     time.Time // when to read no more, once it has ended
-	over     bool
-	lost     bool // how it ended is not to be known
-	end      ended
+	status   syscall.WaitStatus
+	usage    syscall.Rusage
 }
 
-func (p *inPlace) start(program string, argv []string, dir string, env []string) (err error) {
-	p.fds = [2]int{-1, -1}
-	ends := [2]int{-1, -1} // the writing ends, which are the command's
+func (p *inPlace) start(program string, argv []string, dir string, env []string) error {
+	var ends []int // to be closed here, whatever happens
 	defer func() {
 		for _, fd := range ends {
-			if fd >= 0 {
-				unix.Close(fd)
-			}
-		}
-		if err != nil {
-			p.close()
+			unix.Close(fd)
 		}
 	}()
+	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	ends = append(ends, null)
+	p.fds = [2]int{-1, -1}
+	files := []uintptr{uintptr(null), 0, 0}
 	for i := range p.fds {
-		if p.fds[i], ends[i], err = pipe(); err != nil {
-			p.fds[i], ends[i] = -1, -1
+		r, w, err := pipe()
+		if err != nil {
+			p.close()
 			return err
 		}
+		p.fds[i], files[i+1] = r, uintptr(w)
+		ends = append(ends, w)
 	}
-	p.id, p.answer, err = p.spawner.start(program, argv, dir, env, ends[0], ends[1])
-	return err
+	p.pid, err = syscall.ForkExec(program, argv, &syscall.ProcAttr{Dir: dir, Env: env, Sys: &syscall.SysProcAttr{Setpgid: true, Pgid: p.group}, Files: files})
+	if err != nil {
+		p.close()
+		return err
+	}
+	if p.group == 0 {
+		p.group = p.pid
+	}
+	return nil
 }
 
 func (p *inPlace) close() {
@@ -117,29 +130,31 @@ func (p *inPlace) close() {
 	}
 }
 
-func (p *inPlace) kill() { p.spawner.kill(p.id) }
-
-// wait returns when the command has ended.
-func (p *inPlace) wait() {
-	if !p.over {
-		e, ok := <-p.answer
-		p.ended(e, ok)
+func (p *inPlace) kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.ended {
+		syscall.Kill(-p.group, syscall.SIGKILL)
 	}
 }
 
-func (p *inPlace) hasEnded() bool {
-	if p.over {
-		return true
+// wait reaps the command; with WNOHANG it says whether there was something to reap. What is left of its group dies.
+func (p *inPlace) wait(flags int) bool {
+	for !p.ended {
+		got, err := syscall.Wait4(p.pid, &p.status, flags, &p.usage)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err == nil && got == 0 {
+			return false
+		}
+		p.mu.Lock()
+		p.ended = true
+		syscall.Kill(-p.group, syscall.SIGKILL)
+		p.mu.Unlock()
 	}
-	select {
-	case e, ok := <-p.answer:
-		p.ended(e, ok)
-	default:
-	}
-	return p.over
+	return true
 }
-
-func (p *inPlace) ended(e ended, ok bool) { p.over, p.lost, p.end = true, !ok, e }
 
 // look is how often a silent command is looked at: one that ended while a daemon holds its pipes would never be at its end.
 const look = 50 * time.Millisecond
@@ -149,11 +164,15 @@ const drain = time.Second
 
 // pump reads the output until its end, or the command's.
 func (p *inPlace) pump(l *logger, idle time.Duration) error {
-	var buf [16 << 10]byte
-	fds := [2]unix.PollFd{{Fd: int32(p.fds[0]), Events: unix.POLLIN}, {Fd: int32(p.fds[1]), Events: unix.POLLIN}}
+	buf := make([]byte, 16<<10)
+	o := newOutputs(p.fds[0], p.fds[1])
 	last, looked := time.Now(), time.Now()
-	for fds[0].Fd >= 0 || fds[1].Fd >= 0 {
-		ready, err := unix.Poll(fds[:], int(look.Milliseconds()))
+	write := func(stream byte, data []byte) {
+		last = time.Now()
+		l.write(stream, data)
+	}
+	for o.open() {
+		ready, err := unix.Poll(o[:], int(look.Milliseconds()))
 		if err == unix.EINTR {
 			continue
 		}
@@ -162,10 +181,10 @@ func (p *inPlace) pump(l *logger, idle time.Duration) error {
 		}
 		if ready == 0 || time.Since(looked) > look {
 			looked = time.Now()
-			if ready == 0 && p.over {
+			if ready == 0 && p.ended {
 				return nil // nothing is left in the pipes
 			}
-			if p.hasEnded() && p.late.IsZero() {
+			if p.wait(syscall.WNOHANG) && p.late.IsZero() {
 				p.late = looked.Add(drain)
 			} else if !p.late.IsZero() && looked.After(p.late) {
 				return nil // whoever goes on writing is no part of the command
@@ -174,21 +193,7 @@ func (p *inPlace) pump(l *logger, idle time.Duration) error {
 				p.kill()
 			}
 		}
-		for i := range fds {
-			if fds[i].Fd < 0 || fds[i].Revents == 0 {
-				continue
-			}
-			n, err := unix.Read(int(fds[i].Fd), buf[:])
-			if err == unix.EINTR {
-				continue
-			}
-			if n <= 0 {
-				fds[i].Fd = -1
-				continue
-			}
-			last = time.Now()
-			l.write(byte(i+1), buf[:n])
-		}
+		o.read(buf, write)
 	}
 	return nil
 }
