@@ -326,7 +326,7 @@ const (
 // rejected makes a gate that is to hold, and does not, a failure.
 func rejected(t *task.Task, r *task.Record) bool {
 	v, ok := t.Spec.(*kind.VerdictSpec)
-	return ok && v.OnReject == "error" && r.Status == task.OK && !r.Has("admitted")
+	return ok && v.OnReject == "error" && r.Status == task.OK && !r.Has(kind.Admitted)
 }
 
 // event passes one event on. It is called from one goroutine.

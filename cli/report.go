@@ -107,11 +107,7 @@ func (s *session) reportsNamed(name string) ([]declaredReport, error) {
 	case len(names) == 0:
 		return nil, usagef("the workspace declares no report")
 	case len(list) == 0:
-		hint := ""
-		if n := nearest(name, names); n != "" {
-			hint = "; did you mean " + n + "?"
-		}
-		return nil, usagef("there is no report %q%s", name, hint)
+		return nil, usagef("there is no report %q%s", name, didYouMean(name, names))
 	}
 	return list, nil
 }

@@ -38,7 +38,7 @@ type session struct {
 
 	began    time.Time       // before anything was read
 	previous *store.Snapshot // the stat cache of the last plan; nil where there is none
-	files    *workspaceFiles
+	files    *store.Files
 }
 
 // workDir is the workspace's directory, absolute.
@@ -73,7 +73,7 @@ func (a *app) load(ctx context.Context, o loadOptions) (*session, error) {
 	if s.previous, err = store.OpenSnapshot(s.stateDir()); err != nil {
 		s.previous = nil // every file is read
 	}
-	s.files = &workspaceFiles{store.NewFiles(s.dir, s.previous)}
+	s.files = store.NewFiles(s.dir, s.previous)
 	if o.all {
 		defer s.lookAhead()()
 	}
@@ -128,12 +128,6 @@ func (s *session) lookAhead() (wait func()) {
 	}()
 	return func() { <-done }
 }
-
-// workspaceFiles is the stat cache as apply wants it.
-type workspaceFiles struct{ *store.Files }
-
-// Refresh makes the next look at a file a new one.
-func (f *workspaceFiles) Refresh(path string) { f.Forget([]string{path}) }
 
 func (s *session) stateExists() bool {
 	_, err := os.Stat(s.stateDir())

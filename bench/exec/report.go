@@ -146,7 +146,7 @@ func cellOutcome(in, gate *task.Input, blobs task.Blobs) (verdict.CellOutcome, e
 		}
 		return c, get(blobs, o.Digest, &c)
 	}
-	if gate != nil && gate.Status == task.OK && !gate.Record.Has("admitted") {
+	if gate != nil && gate.Status == task.OK && !gate.Record.Has(kind.Admitted) {
 		c = verdict.ExcludedCell(verdict.GateOutcome(gate.Record.Outcome.Outcome), gate.Record.Reason)
 		if o, ok := gate.Record.Find(kind.Evidence); ok {
 			var e verdict.Evidence

@@ -175,7 +175,7 @@ func (l *lowerer) testOf(in *instance, on task.ID, output string, build task.ID,
 	deps := append([]task.Dep{{On: on, Role: kind.Tree, Output: output}, {On: in.patches, Role: kind.TestPaths, Output: kind.TestPaths}}, below(from)...)
 	var when []task.Condition
 	if build != task.None {
-		when = []task.Condition{{On: build, Fact: "pass"}}
+		when = []task.Condition{{On: build, Fact: kind.Passed}}
 	}
 	return l.add(task.Task{
 		Spec: &kind.TestSpec{Runtime: in.env.spec, Command: in.test.command, Reports: in.reports, Protect: in.protect, Attempt: attempt},

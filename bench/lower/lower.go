@@ -84,7 +84,7 @@ type lowerer struct {
 	madeSorted []string   // the paths of made, once a pattern asks
 	reportDir  string
 	mentioned  map[string]bool // the columns that reports mention and that not every report has
-	edges      int // that depends_on has made
+	edges      int             // that depends_on has made
 }
 
 // lowered is what became of a block.

@@ -116,7 +116,7 @@ func (l *lowerer) candidate(in gated, a *agent, m model, index, attempts int) []
 		{On: in.source, Role: "base", Output: kind.Tree}, {On: sample, Role: "sample"}}})
 	step("extract", extract, "", task.TolerateUnmet)
 
-	good := []task.Condition{{On: extract, Fact: "nonempty"}, {On: extract, Fact: "applies"}}
+	good := []task.Condition{{On: extract, Fact: kind.Nonempty}, {On: extract, Fact: kind.Applies}}
 	compose := l.add(task.Task{Spec: &kind.ComposeSpec{Protect: in.protect}, When: good, Deps: []task.Dep{
 		{On: extract, Role: "candidate", Output: kind.Tree},
 		{On: in.source, Role: "base", Output: kind.Tree},
