@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"pbuild/bench/kind"
 	"pbuild/engine/plan"
@@ -35,14 +36,6 @@ func (f *planFlags) register(cmd *cobra.Command) {
 	fs.StringVar(&f.scratch, "scratch", "", "make sandboxes in `DIR`")
 }
 
-// check finds values that no flag can have.
-func (f *planFlags) check() error {
-	if f.jobs < 0 {
-		return usagef("--jobs is %d; give the number of tasks that may run at once, or 0 for as many as there are cores", f.jobs)
-	}
-	return nil
-}
-
 func (a *app) planCommand() *cobra.Command {
 	f := &planFlags{}
 	cmd := &cobra.Command{
@@ -56,7 +49,12 @@ By default blocks are shown with the counts of each decision; -v shows every tas
   maybe   something upstream runs; if that comes out as before, a record serves
   reuse   a record serves`,
 		ValidArgsFunction: a.completeAddresses,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.plan(cmd.Context(), f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(cmd.Flags()); err != nil {
+				return err
+			}
+			return a.plan(cmd.Context(), f, args)
+		},
 	}
 	f.register(cmd)
 	return cmd
@@ -80,9 +78,6 @@ func (a *app) plan(ctx context.Context, f *planFlags, args []string) error {
 
 // makePlan says whether there is something to do.
 func (a *app) makePlan(ctx context.Context, f *planFlags, args []string) (changes bool, err error) {
-	if err := f.check(); err != nil {
-		return false, err
-	}
 	s, err := a.load(ctx, loadOptions{noProbe: f.noProbe, keep: a.view.json, warn: true, all: len(args) == 0})
 	defer s.close()
 	if err != nil {
@@ -127,7 +122,7 @@ func (a *app) makePlan(ctx context.Context, f *planFlags, args []string) (change
 		}
 	}
 	c := p.Counts()
-	return c.Run+c.Maybe > 0 || restores(p), nil
+	return c.Run+c.Maybe+restores(p) > 0, nil
 }
 
 // planFailed prints the document of a plan that could not be made.
@@ -138,13 +133,22 @@ func (a *app) planFailed(s *session, err error) error {
 	return err
 }
 
-func restores(p *plan.Plan) bool {
+// restores counts the outputs that would be written back from the store.
+func restores(p *plan.Plan) (n int) {
 	for i := range p.Items {
-		if p.Wanted[i] && len(p.Items[i].Restore) > 0 {
-			return true
+		if p.Wanted[i] {
+			n += len(p.Items[i].Restore)
 		}
 	}
-	return false
+	return n
+}
+
+// check refuses values that no flag type excludes.
+func (f *planFlags) check(fs *pflag.FlagSet) error {
+	if fs.Changed("jobs") && f.jobs < 1 {
+		return usagef("--jobs is %d; give how many tasks may run at once, 1 or more", f.jobs)
+	}
+	return nil
 }
 
 // planFor applies selectors and --replace, and decides.

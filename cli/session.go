@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pbuild/bench/decl"
+	"pbuild/bench/kind"
 	"pbuild/bench/lower"
 	"pbuild/engine/plan"
 	"pbuild/engine/run"
@@ -257,27 +258,50 @@ func (s *session) missingInput(m *plan.MissingInput) decl.Diagnostic {
 
 // setting reads an attribute of the pbuild block.
 func setting[T any](s *session, name string, otherwise T) T {
-	b := s.ws.Find("pbuild", "")
-	if b == nil || b.Attrs[name] == nil {
-		return otherwise
-	}
-	v, _ := b.Attrs[name].Expr.Eval(nil) // lower has reported what is wrong with it
-	if t, ok := decl.As[T](b.Attrs[name], v); ok {
+	if t, ok := constant[T](s.ws.Find("pbuild", ""), name); ok {
 		return t
 	}
 	return otherwise
 }
 
-// minIsolation is the workspace's floor for records, or nil where any will do.
-func (s *session) minIsolation() func(string) bool {
-	floor, ok := run.ParseIsolation(setting(s, "min_isolation", "none"))
-	if !ok || floor == run.IsolationNone {
+// constant is the value of an attribute that no member changes. What is wrong with it lower has reported.
+func constant[T any](b *decl.Block, name string) (t T, ok bool) {
+	if b == nil || b.Attrs[name] == nil {
+		return t, false
+	}
+	v, _ := b.Attrs[name].Expr.Eval(nil)
+	return decl.As[T](b.Attrs[name], v)
+}
+
+// isolationFloor is the lowest isolation whose records count.
+func (s *session) isolationFloor() run.Isolation {
+	floor, _ := run.ParseIsolation(setting(s, "min_isolation", "none"))
+	return floor
+}
+
+// minIsolation says whether a record's isolation is enough, or is nil where any will do.
+func (s *session) minIsolation() func(*task.Task, string) bool {
+	floor := s.isolationFloor()
+	if floor == run.IsolationNone {
 		return nil
 	}
-	return func(have string) bool {
+	return func(t *task.Task, have string) bool {
 		level, ok := run.ParseIsolation(have)
-		return ok && level >= floor
+		return ok && level >= floor || !isolated(t)
 	}
+}
+
+// isolated says whether a task runs a command that is to be kept from the host. A task in place is not: the workspace is what it works on.
+func isolated(t *task.Task) bool {
+	switch s := t.Spec.(type) {
+	case *kind.TaskSpec:
+		return s.Sandbox
+	case *kind.SampleSpec:
+		return s.Runs()
+	case *kind.StateSpec, *kind.TestSpec:
+		return true
+	}
+	return false
 }
 
 // slots is how many tasks run at once: -j, else the workspace's setting, else the number of cores.

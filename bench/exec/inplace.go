@@ -30,7 +30,7 @@ type Tasks struct {
 	Runner  run.Runner
 	Trees   *tree.Repo
 	Node    string
-	// InPlace starts a command in Dir and waits for it; all its processes are dead when it returns.
+	// InPlace starts a command in Dir and waits for it; its process group is dead when it returns.
 	InPlace func(ctx context.Context, c *run.Command, dir string, env []string) (*run.Result, error)
 
 	dirs sync.Map // directories of outputs that are known to be there
@@ -54,7 +54,7 @@ func (t *Tasks) Run(ctx context.Context, a *task.Attempt) (task.Outcome, error) 
 		res, err = t.inPlace(ctx, cmd, spec)
 	}
 	if err != nil {
-		return task.Outcome{}, err
+		return unstarted(t.Blobs, err)
 	}
 	out := task.Outcome{Status: task.OK, Exit: res.Exit, Node: t.Node, Isolation: res.Isolation.String()}
 	if len(res.Log) > 0 {

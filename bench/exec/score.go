@@ -111,7 +111,7 @@ func (j *Judge) attempts(a *task.Attempt, prefix string, n int) ([]verdict.Attem
 		}
 		at := verdict.Attempt{Status: test.Status}
 		if test.Record != nil {
-			at.Log, at.Key = test.Record.Log.String(), test.Record.Key.String()
+			at.Log = test.Record.Log.String()
 		}
 		if at.Status == task.OK && score != nil {
 			at.Status = score.Status

@@ -29,7 +29,6 @@ type Commands struct {
 // stateEvidence is what a state's record says of its workspace, so that one made again can be compared.
 type stateEvidence struct {
 	Manifest digest.Digest `json:"manifest"`
-	Reset    []string      `json:"reset,omitempty"`
 }
 
 // State runs a command that leaves a state.
@@ -110,7 +109,8 @@ func (c *Commands) command(declared *kind.Command, in *kind.Runtime, a *task.Att
 func (c *Commands) execute(ctx context.Context, cmd *run.Command, a *task.Attempt) (task.Outcome, *run.Result, error) {
 	res, err := c.run(ctx, cmd, a)
 	if err != nil {
-		return task.Outcome{}, nil, err
+		out, err := unstarted(c.Blobs, err)
+		return out, nil, err
 	}
 	out, err := c.outcome(res, cmd, a)
 	return out, res, err
@@ -132,6 +132,23 @@ func (c *Commands) run(ctx context.Context, cmd *run.Command, a *task.Attempt) (
 			return nil, err
 		}
 	}
+}
+
+// unstarted is the outcome of a command that did not run. Of a program that is not found the error says what to do, and the log where it was looked for.
+func unstarted(blobs task.Blobs, err error) (out task.Outcome, _ error) {
+	var missing *run.NotFound
+	if !errors.As(err, &missing) {
+		return out, err
+	}
+	err = fmt.Errorf("%w; put it on the runtime's PATH (path, host { paths }) or correct the command", err)
+	if missing.Path != "" {
+		log := run.AppendLog(nil, run.Stderr, fmt.Appendf(nil, "pbuild: %s is not found on PATH=%s\n", missing.Program, missing.Path))
+		var perr error
+		if out.Log, perr = blobs.Put(log); perr != nil {
+			return out, perr
+		}
+	}
+	return out, err
 }
 
 // remake makes a lost state again, once for all that ask for it at the same time. It is part of the task that needs the state, and is recorded nowhere.
@@ -203,13 +220,13 @@ func (c *Commands) outcome(res *run.Result, cmd *run.Command, a *task.Attempt) (
 	if out.Log, err = c.Blobs.Put(res.Log); err != nil {
 		return out, err
 	}
-	out.Evidence, err = json.Marshal(stateEvidence{Manifest: res.Manifest, Reset: res.Reset})
+	out.Evidence, err = json.Marshal(stateEvidence{Manifest: res.Manifest})
 	return out, err
 }
 
 // keepResult stores what scores and verdicts read of a build or test.
 func (c *Commands) keepResult(out *task.Outcome, res *run.Result) error {
-	r := kind.Run{Exit: res.Exit, TimedOut: res.TimedOut, Truncated: res.Truncated, Log: out.Log, Refused: res.Refused}
+	r := kind.Run{Exit: res.Exit, TimedOut: res.TimedOut, Truncated: res.Truncated, OutOfMem: res.OutOfMem, Log: out.Log, Refused: res.Refused, Reset: res.Reset}
 	for path, content := range res.Reports {
 		d, err := c.Blobs.Put(content)
 		if err != nil {

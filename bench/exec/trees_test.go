@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -175,9 +174,13 @@ func TestSourceDir(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	files, _, err := tree.DirFiles(dir, []string{"skip"})
+	listed, err := tree.DirFiles(dir, []string{"skip"})
 	if err != nil {
 		t.Fatal(err)
+	}
+	var files []task.FileInput
+	for _, e := range listed {
+		files = append(files, task.FileInput{Path: e.Path, Mode: e.Mode, Digest: e.Blob})
 	}
 	spec := &kind.SourceDir{Files: files, Ignore: []string{"skip"}, Path: dir}
 	out := b.run(Source(b.repo), spec)
@@ -383,7 +386,7 @@ func (b *bench) compose(p task.Outcome, base, candidate digest.Digest, protect [
 		input(kind.TestPaths, p.Digest(kind.TestPaths)), input(kind.GoldPaths, p.Digest(kind.GoldPaths)))
 	var did composed
 	if out.Status == task.OK {
-		if err := json.Unmarshal(out.Evidence, &did); err != nil {
+		if err := get(b.blobs, out.Digest(kind.Composed), &did); err != nil {
 			b.t.Fatal(err)
 		}
 	}

@@ -114,17 +114,17 @@ func (j *Judge) gather(ctx context.Context, a *task.Attempt, in *verdict.CellInp
 		}
 		in.Flags = append(in.Flags, x.Record.Flags...)
 		if strings.HasPrefix(x.Role, "test.") { // what the build had put in the way of the test
-			var e stateEvidence
-			if err := json.Unmarshal(x.Record.Evidence, &e); err != nil {
-				return fmt.Errorf("evidence of %s: %w", x.Role, err)
+			var r kind.Run
+			if err := get(j.Blobs, x.Record.Digest(kind.Result), &r); err != nil {
+				return fmt.Errorf("result of %s: %w", x.Role, err)
 			}
-			in.Reset = append(in.Reset, e.Reset...)
+			in.Reset = append(in.Reset, r.Reset...)
 		}
 	}
-	if x := a.Input("compose"); x != nil && x.Record != nil && len(x.Record.Evidence) > 0 {
+	if x := a.Input("compose"); x != nil && x.Record != nil {
 		var c composed
-		if err := json.Unmarshal(x.Record.Evidence, &c); err != nil {
-			return fmt.Errorf("evidence of compose: %w", err)
+		if err := get(j.Blobs, x.Record.Digest(kind.Composed), &c); err != nil {
+			return fmt.Errorf("what compose did: %w", err)
 		}
 		in.Exempt = c.Exempt
 		if slices.Contains(x.Record.Flags, verdict.FlagResetProtected) { // else they are the hidden tests alone

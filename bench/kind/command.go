@@ -106,9 +106,11 @@ type Run struct {
 	Exit      int                      `json:"exit"`
 	TimedOut  string                   `json:"timed_out,omitempty"`
 	Truncated bool                     `json:"truncated,omitempty"`
+	OutOfMem  bool                     `json:"out_of_memory,omitempty"`
 	Log       digest.Digest            `json:"log"`
 	Reports   map[string]digest.Digest `json:"reports,omitempty"`
 	Refused   map[string]string        `json:"refused,omitempty"`
+	Reset     []string                 `json:"reset,omitempty"` // of a test: what of the tree the build had changed, and was put back
 }
 
 // A TaskSpec is a Makefile-style command: in the workspace directory, in place, unless Sandbox.

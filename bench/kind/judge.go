@@ -38,7 +38,7 @@ type VerdictSpec struct {
 	CompileFailure string // reject, admit
 	Strict         bool
 
-	OnReject string `key:"-"` // error: a rejection counts as failed
+	OnReject string `key:"-"` // error: a rejection counts as failed; so it is where any of the gates that share the task says so
 }
 
 func (s *VerdictSpec) Kind() *task.Kind { return Verdict }
@@ -60,8 +60,7 @@ type ExtractSpec struct{ Options []string }
 func (s *ExtractSpec) Kind() *task.Kind         { return Extract }
 func (s *ExtractSpec) Encode(e *digest.Encoder) { e.Set("options", s.Options) }
 
-// A ComposeSpec lays the hidden tests over the candidate. Roles: "candidate", "base", "base_test" (Trees), "test_paths", "gold_paths". Output: Tree, and in the
-// evidence what was reset and what was exempt.
+// A ComposeSpec lays the hidden tests over the candidate. Roles: "candidate", "base", "base_test" (Trees), "test_paths", "gold_paths". Outputs: Tree, Composed.
 type ComposeSpec struct{ Protect []string }
 
 func (s *ComposeSpec) Kind() *task.Kind         { return Compose }

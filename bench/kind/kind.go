@@ -18,15 +18,15 @@ var (
 	Fetch          = &task.Kind{Name: "fetch", Version: 1, Opaque: true}
 	Prepare        = &task.Kind{Name: "prepare", Version: 1, Opaque: true}
 	FetchGold      = &task.Kind{Name: "fetch.gold", Version: 1, Opaque: true}
-	Build          = &task.Kind{Name: "build", Version: 1, Opaque: true}
-	Test           = &task.Kind{Name: "test", Version: 1}
+	Build          = &task.Kind{Name: "build", Version: 2, Opaque: true}
+	Test           = &task.Kind{Name: "test", Version: 2}
 	Score          = &task.Kind{Name: "score", Version: 1, Pure: true}
-	Verdict        = &task.Kind{Name: "verdict", Version: 1, Pure: true}
+	Verdict        = &task.Kind{Name: "verdict", Version: 2, Pure: true}
 	SamplePure     = &task.Kind{Name: "sample", Version: 1, Pure: true}   // oracle, nop, predictions
 	Sample         = &task.Kind{Name: "sample", Version: 1, Frozen: true} // what cannot be recomputed
 	Extract        = &task.Kind{Name: "extract", Version: 1, Pure: true}
-	Compose        = &task.Kind{Name: "compose", Version: 1, Pure: true}
-	Outcome        = &task.Kind{Name: "outcome", Version: 1, Pure: true}
+	Compose        = &task.Kind{Name: "compose", Version: 2, Pure: true}
+	Outcome        = &task.Kind{Name: "outcome", Version: 2, Pure: true}
 	Handshake      = &task.Kind{Name: "handshake", Version: 1}
 	Report         = &task.Kind{Name: "report", Version: 2, Pure: true, Files: true}
 	Task           = &task.Kind{Name: "task", Version: 1, Files: true}
@@ -47,6 +47,7 @@ const (
 	ScoreBlob    = "score"      // a blob of JSON, verdict.Score
 	Evidence     = "evidence"   // of verdict: a blob of JSON
 	OutcomeBlob  = "outcome"    // a blob of JSON
+	Composed     = "composed"   // of compose: a blob of JSON, what was reset and what was exempt
 	Below        = "below"      // role of the state that a command starts from
 )
 

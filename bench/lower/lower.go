@@ -17,14 +17,16 @@ import (
 type Host interface {
 	// Probe is the identity of a host runtime: the digest of what its probe prints.
 	Probe(runtime string, argv []string, env map[string]string, path string) (digest.Digest, error)
-	// Dir is the digest of the sorted (path, mode, content) of the files below path, less what ignore names.
-	Dir(path string, ignore []string) (digest.Digest, error)
+	// Dir lists the files below path, less what ignore names, sorted; their paths are relative to it.
+	Dir(path string, ignore []string) ([]task.FileInput, error)
 	// File reads a file; its error wraps fs.ErrNotExist where there is none.
 	File(path string) ([]byte, error)
 	// Glob lists the workspace's files that match any of the patterns, relative, slash-separated and sorted.
 	Glob(patterns []string) ([]string, error)
 	// Predictions reads a file of candidate patches, by instance id.
 	Predictions(path string) (map[string]kind.Data, error)
+	// Exists says whether there is such a file or directory.
+	Exists(path string) bool
 	// Platform is this machine's, such as linux/amd64.
 	Platform() string
 	// Secret is the value of a sensitive variable, for the process that needs it.
@@ -42,6 +44,9 @@ func Lower(ws *decl.Workspace, h Host) (*task.Graph, decl.Diagnostics) {
 		envs: map[envKey]*environment{}, made: map[string]maker{}, tasks: map[*decl.Block][]*pending{},
 	}
 	settings := ws.Find("pbuild", "")
+	if floor, _ := get[string](l, settings, "min_isolation", nil); floor == "container" {
+		l.errorf(at(settings, "min_isolation"), nil, "Isolation not available", "No runner of this version gives container: every record would be too weak. Ask for sealed.")
+	}
 	l.graph.Salt, _ = get[string](l, settings, "salt", nil)
 	l.reportDir = or(l, settings, "report_dir", nil, "reports")
 

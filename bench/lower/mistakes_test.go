@@ -45,6 +45,10 @@ func TestMistakes(t *testing.T) {
 		{"no probe", "Host runtime without a probe", map[string]attrs{"runtime.go": {"probe": nil}}, nil},
 		{"probe fails", "The probe of runtime.go: exit status 1", map[string]attrs{"runtime.go": {"probe": []string{"false"}}}, nil},
 		{"platform", "runtime.go is for linux/amd64, not for linux/arm64", map[string]attrs{"instance.go": {"platform": "linux/arm64"}}, nil},
+		{"user on the host", "user is for runtimes with an image", map[string]attrs{"runtime.go": {"user": "nobody"}}, nil},
+		{"workdir on the host", "workdir is for runtimes with an image", map[string]attrs{"runtime.go": {"workdir": "/w"}}, nil},
+		{"platform of another machine", "which is linux/amd64 and none of plan9/arm", map[string]attrs{"runtime.go": {"platforms": []string{"plan9/arm"}}}, nil},
+		{"isolation of no runner", "No runner of this version gives container", nil, []*decl.Block{block("pbuild", "", attrs{"min_isolation": "container"})}},
 		{"state", "is none of base and gold", map[string]attrs{"gate.go": {"states": []string{"silver"}}}, nil},
 		{"predictions without a file", "Predictions without a file", map[string]attrs{"agent.file": {"file": nil}}, nil},
 		{"command agent without a command", "Agent without a command", map[string]attrs{"agent.fixer": {"command": nil}}, nil},
@@ -107,6 +111,21 @@ func TestWarnings(t *testing.T) {
 				t.Errorf("got %v, want %s", diags, c.want)
 			}
 		})
+	}
+}
+
+func TestMissingHostPath(t *testing.T) {
+	ws, h := small()
+	b := ws.Find("runtime", "go")
+	nested := b.Nested("host")
+	if nested == nil {
+		nested = block("host", "", nil)
+		b.Blocks = append(b.Blocks, nested)
+	}
+	nested.Attrs["paths"] = &decl.Attr{Name: "paths", Expr: value{[]string{"/usr", "/nosuch/tools"}}}
+	_, diags := lowered1(t, ws, h)
+	if len(diags) != 1 || diags[0].Severity != decl.Warning || !strings.Contains(diags[0].Detail, "/nosuch/tools is among the paths of runtime.go") {
+		t.Errorf("got %v", diags)
 	}
 }
 
@@ -177,6 +196,30 @@ func TestProtect(t *testing.T) {
 	} {
 		if got := strings.Join(protect(c.format, strings.Fields(c.argv), c.cwd, []string{"own/**"}), " "); got != c.want {
 			t.Errorf("%s, %s in %q: got %s, want %s", c.format, c.argv, c.cwd, got, c.want)
+		}
+	}
+}
+
+// Two gates that differ in on_reject alone share their verdicts: a rejection fails the apply if either says so, in whatever order they stand.
+func TestOnRejectOfSharedVerdicts(t *testing.T) {
+	for _, order := range [][]string{{"error", "exclude"}, {"exclude", "error"}} {
+		ws, h := small()
+		ws.Blocks = slices.DeleteFunc(ws.Blocks, func(b *decl.Block) bool { return b.Type == "gate" })
+		for i, on := range order {
+			name := []string{"go", "second"}[i]
+			ws.Blocks = append(ws.Blocks, block("gate", name, attrs{"instances": refs("instance.go"), "on_reject": on}))
+		}
+		g, _ := lowered1(t, ws, h)
+		n := 0
+		for _, tk := range g.Tasks {
+			if v, ok := tk.Spec.(*kind.VerdictSpec); ok {
+				if n++; v.OnReject != "error" {
+					t.Errorf("gates in the order %q: a verdict has on_reject = %q", order, v.OnReject)
+				}
+			}
+		}
+		if n != 2 {
+			t.Errorf("%d verdicts of two instances", n)
 		}
 	}
 }

@@ -28,6 +28,27 @@ const (
 	GateToolError   GateOutcome = "tool_error"
 )
 
+// Steps are the roles, or what they begin with, of the tasks that show why a gate ended so.
+func (o GateOutcome) Steps() []string {
+	switch o {
+	case PatchFailed:
+		return []string{"patches"}
+	case SetupFailed, ImageMissing:
+		return []string{"setup.", "build.base"}
+	case GateTimeout:
+		return []string{"setup.", "build.", "test.base."}
+	case GoldBuildFailed:
+		return []string{"build.gold"}
+	case GoldFailed:
+		return []string{"test.gold."}
+	case Rejected, BasePassed, GateNoTests:
+		return []string{"test.base."}
+	case GateFlaky, GateToolError:
+		return []string{"test."}
+	}
+	return nil
+}
+
 // A GateInput is how everything ended that a gate's verdict stands on.
 type GateInput struct {
 	Patches, Image                             Step
