@@ -140,9 +140,13 @@ func noFile(err error, args []string) error {
 		return err
 	}
 	if _, e := os.Stat(args[0]); e == nil {
-		return usagef("%w; the file %s is not a saved plan", err, args[0])
+		return usagef("%w (the file %s is not a saved plan)", err, args[0])
 	}
-	return usagef("%w, and there is no file %s", err, args[0])
+	end := "."
+	if strings.HasSuffix(err.Error(), "?") {
+		end = ""
+	}
+	return usagef("%w%s There is no file %s either", err, end, args[0])
 }
 
 func loadPlan(file string) (*plan.Saved, error) {
