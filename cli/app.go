@@ -221,8 +221,5 @@ func suggestCommand(root *cobra.Command, name string) string {
 	for _, c := range root.Commands() {
 		names = append(names, c.Name())
 	}
-	if n := nearest(name, names); n != "" {
-		return "; did you mean " + n + "?"
-	}
-	return ""
+	return didYouMean(name, names)
 }

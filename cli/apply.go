@@ -47,9 +47,6 @@ Independent work goes on after a failure. Ctrl-C once lets running tasks finish 
 is recorded, so the next apply goes on from there. An argument that is a file made by "plan --out" is applied as it was shown, or refused.`,
 		ValidArgsFunction: a.completeAddresses,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.check(cmd.Flags()); err != nil {
-				return err
-			}
 			if f.dryRun {
 				return a.plan(cmd.Context(), &f.planFlags, args)
 			}
@@ -66,6 +63,28 @@ is recorded, so the next apply goes on from there. An argument that is a file ma
 	fs.StringVar(&f.jsonInto, "json-into", "", "write the event stream to `FILE` too")
 	fs.IntVar(&f.logLines, "log-on-failure", 20, "show the last `N` lines of a failed task's log")
 	return cmd
+}
+
+// check finds values that no flag can have, and flags and arguments that exclude each other.
+func (f *applyFlags) check(args []string) error {
+	switch {
+	case f.lockTimeout < 0:
+		return usagef("--lock-timeout is %v; give how long to wait, such as 5m", f.lockTimeout)
+	case f.logLines < 0:
+		return usagef("--log-on-failure is %d; give a number of lines, 0 for none", f.logLines)
+	}
+	for _, arg := range args {
+		if !isPlan(arg) {
+			continue
+		}
+		if len(args) > 1 {
+			return usagef("the saved plan %s is applied whole or not at all; leave the other arguments out, or plan again with them", arg)
+		}
+		if len(f.replace) > 0 {
+			return usagef("the saved plan %s says what is replaced; leave --replace out, or plan again with it", arg)
+		}
+	}
+	return f.planFlags.check()
 }
 
 // An applying is one apply under way.
@@ -85,6 +104,9 @@ type applying struct {
 }
 
 func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err error) {
+	if err := f.check(args); err != nil {
+		return err
+	}
 	var saved *plan.Saved
 	if len(args) == 1 && isPlan(args[0]) {
 		if saved, err = loadPlan(args[0]); err != nil {
@@ -102,6 +124,7 @@ func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err erro
 		return exitWith(ExitWorld, err)
 	}
 	p, err := s.planFor(st, &f.planFlags, args)
+	a.noteDamage(st)
 	if saved == nil {
 		err = noFile(err, args)
 	}
@@ -343,7 +366,7 @@ const (
 // rejected makes a gate that is to hold, and does not, a failure.
 func rejected(t *task.Task, r *task.Record) bool {
 	v, ok := t.Spec.(*kind.VerdictSpec)
-	return ok && v.OnReject == "error" && r.Status == task.OK && !r.Has("admitted")
+	return ok && v.OnReject == "error" && r.Status == task.OK && !r.Has(kind.Admitted)
 }
 
 // event passes one event on. It is called from one goroutine.

@@ -46,7 +46,7 @@ func (ap *applying) finish(sum *apply.Summary) Exit {
 	if ap.drift > 0 {
 		fmt.Fprintf(w, "%s made again came out different (state_drift); `pbuild show` has both.\n", plural(ap.drift, "state"))
 	}
-	if files := reportFiles(ap.plan); len(files) > 0 {
+	if files := reportFiles(ap.plan, func(id task.ID) bool { return sum.Ends[id].Status == task.OK }); len(files) > 0 {
 		fmt.Fprintf(w, "Reports: %s.\n", strings.Join(files, ", "))
 	}
 	if ap.stream.err != nil {
@@ -89,7 +89,7 @@ func (ap *applying) roots(sum *apply.Summary) []task.ID {
 }
 
 // cause is the one line of a failure, or why a gate rejected.
-func (ap *applying) cause(e *apply.End, id task.ID) string {
+func (ap *applying) cause(e *task.End, id task.ID) string {
 	if rejected(&ap.graph.Tasks[id], e.Record) {
 		return apply.Rejection(e.Record)
 	}
@@ -150,11 +150,11 @@ func timeSentence(spent map[string]time.Duration) string {
 	return fmt.Sprintf("Tasks took %s in all: %s.", seconds(total), strings.Join(parts, ", "))
 }
 
-// reportFiles are the files of the reports that the plan wants.
-func reportFiles(p *plan.Plan) []string {
+// reportFiles are the files of the reports that the plan wants and that are written.
+func reportFiles(p *plan.Plan, written func(task.ID) bool) []string {
 	var out []string
 	for i := range p.Graph.Tasks {
-		if r, ok := p.Graph.Tasks[i].Spec.(*kind.ReportSpec); ok && p.Wanted[i] {
+		if r, ok := p.Graph.Tasks[i].Spec.(*kind.ReportSpec); ok && p.Wanted[i] && written(task.ID(i)) {
 			out = append(out, r.File)
 		}
 	}

@@ -39,7 +39,7 @@ type session struct {
 
 	began    time.Time       // before anything was read
 	previous *store.Snapshot // the stat cache of the last plan; nil where there is none
-	files    *workspaceFiles
+	files    *store.Files
 }
 
 // workDir is the workspace's directory, absolute.
@@ -74,7 +74,7 @@ func (a *app) load(ctx context.Context, o loadOptions) (*session, error) {
 	if s.previous, err = store.OpenSnapshot(s.stateDir()); err != nil {
 		s.previous = nil // every file is read
 	}
-	s.files = &workspaceFiles{store.NewFiles(s.dir, s.previous)}
+	s.files = store.NewFiles(s.dir, s.previous)
 	if o.all {
 		defer s.lookAhead()()
 	}
@@ -129,12 +129,6 @@ func (s *session) lookAhead() (wait func()) {
 	}()
 	return func() { <-done }
 }
-
-// workspaceFiles is the stat cache as apply wants it.
-type workspaceFiles struct{ *store.Files }
-
-// Refresh makes the next look at a file a new one.
-func (f *workspaceFiles) Refresh(path string) { f.Forget([]string{path}) }
 
 func (s *session) stateExists() bool {
 	_, err := os.Stat(s.stateDir())
@@ -264,8 +258,15 @@ func (s *session) missingInput(m *plan.MissingInput) decl.Diagnostic {
 
 // setting reads an attribute of the pbuild block.
 func setting[T any](s *session, name string, otherwise T) T {
-	var ds decl.Diagnostics // lower has reported what is wrong with it
-	return decl.Or(s.ws.Find("pbuild", ""), name, nil, &ds, otherwise)
+	b := s.ws.Find("pbuild", "")
+	if b == nil || b.Attrs[name] == nil {
+		return otherwise
+	}
+	v, _ := b.Attrs[name].Expr.Eval(nil) // lower has reported what is wrong with it
+	if t, ok := decl.As[T](b.Attrs[name], v); ok {
+		return t
+	}
+	return otherwise
 }
 
 // isolationFloor is the lowest isolation whose records count.

@@ -73,8 +73,8 @@ func (s *session) asks(t *task.Task, block, typ, attr string) decl.Range {
 			continue
 		}
 		if sample, ok := t.Spec.(*kind.SampleSpec); ok {
-			var ds decl.Diagnostics // lower has reported what is wrong with it
-			if decl.Or(b, "kind", nil, &ds, "") != sample.Agent {
+			v, _ := b.Attrs["kind"].Expr.Eval(nil) // lower has reported what is wrong with it
+			if have, ok := decl.As[string](b.Attrs["kind"], v); !ok || have != sample.Agent {
 				continue
 			}
 		} else if b.Name != name {

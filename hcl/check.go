@@ -1,7 +1,6 @@
 package hcl
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -32,11 +31,7 @@ func (l *loader) checkCondition(n *block, s *scope, def *decl.BlockDef, summary,
 			return
 		}
 		out := errorAt(condAttr.expr.Range(), summary, "%v", said)
-		out.Address = memberAddress(address, each)
-		if each != nil && each.Row != nil {
-			file, line := each.Row.Pos()
-			out.Row = fmt.Sprintf("%s:%d", file, line)
-		}
+		out.Address, out.Row = each.Address(address), each.Place()
 		t.add(out)
 	}
 	if s.each == nil {

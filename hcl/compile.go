@@ -1,7 +1,6 @@
 package hcl
 
 import (
-	"fmt"
 	"slices"
 
 	hashihcl "github.com/hashicorp/hcl/v2"
@@ -55,11 +54,7 @@ func (p *perRow) Eval(each *decl.Each) (any, *decl.Diagnostic) {
 	}
 	out := *d
 	out.Detail = p.c.l.secrets.redact(out.Detail)
-	out.Address = memberAddress(p.c.address, each)
-	if each.Row != nil {
-		file, line := each.Row.Pos()
-		out.Row = fmt.Sprintf("%s:%d", file, line)
-	}
+	out.Address, out.Row = each.Address(p.c.address), each.Place()
 	return nil, &out
 }
 

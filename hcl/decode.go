@@ -208,11 +208,3 @@ func (l *loader) checkGroup(b *block, group []string) {
 		l.errorf(places[len(places)-1], "Conflicting attributes", "%s takes %s, but has %s.", describe(b), what, strings.Join(given, " and "))
 	}
 }
-
-// memberAddress is the address of one member.
-func memberAddress(address string, each *decl.Each) string {
-	if each == nil || address == "" || each.Key == "" {
-		return address
-	}
-	return address + `["` + each.Key + `"]`
-}

@@ -17,7 +17,7 @@ import (
 
 // environment is v as variables, sorted by name.
 func (c *compiler) environment(v cty.Value, each *decl.Each) (any, *decl.Diagnostic) {
-	v, outer, _ := splitShallow(v)
+	v, outer := splitShallow(v)
 	if v.IsNull() {
 		return c.finishGo(nil)
 	}
@@ -63,15 +63,15 @@ func (c *compiler) namesAreOpen(v cty.Value, each *decl.Each) bool {
 	return slices.Equal(sortedKeys(shown.AsValueMap()), sortedKeys(v.AsValueMap()))
 }
 
-// splitShallow is split of the outermost value.
-func splitShallow(v cty.Value) (plain cty.Value, secrets, alterations []string) {
+// splitShallow takes the marks off v itself, and tells the secrets among them.
+func splitShallow(v cty.Value) (plain cty.Value, secrets []string) {
 	plain, marks := v.Unmark()
 	for m := range marks {
 		if s, ok := m.(secret); ok {
 			secrets = append(secrets, s.variable)
 		}
 	}
-	return plain, secrets, alterations
+	return plain, secrets
 }
 
 // secretAttr is v as one value that may be sensitive.
@@ -95,7 +95,7 @@ func (c *compiler) secretAttr(v cty.Value, each *decl.Each) (any, *decl.Diagnost
 // the element of it that is meant.
 func (c *compiler) nameSecret(value string, from []string, each *decl.Each, part string) string {
 	slices.Sort(from)
-	otherwise := strings.Join(append(slices.Compact(from), memberAddress(c.address, each), c.a.name, part), " ")
+	otherwise := strings.Join(append(slices.Compact(from), each.Address(c.address), c.a.name, part), " ")
 	e, inside := c.a.expr, part != ""
 	if o, ok := e.(*hclsyntax.ObjectConsExpr); ok && inside {
 		if item := c.item(o, part); item != nil {

@@ -39,7 +39,7 @@ func render(t testing.TB, w *decl.Workspace) string {
 		fmt.Fprintf(&b, "dataset %s: %d rows of %v, %s\n", name, d.Len(), d.Columns(), d.Digest())
 	}
 	members(w, func(owner, n *decl.Block, each *decl.Each) {
-		fmt.Fprintf(&b, "%s %s %s:", memberAddress(owner.Address(), each), n.Type, n.Name)
+		fmt.Fprintf(&b, "%s %s %s:", each.Address(owner.Address()), n.Type, n.Name)
 		for _, name := range sortedKeys(n.Attrs) {
 			a := n.Attrs[name]
 			if a.Def != nil && a.Def.Type == decl.Condition {
@@ -47,7 +47,7 @@ func render(t testing.TB, w *decl.Workspace) string {
 			}
 			v, d := a.Expr.Eval(each)
 			if d != nil {
-				t.Fatalf("%s: %v", memberAddress(owner.Address(), each), d)
+				t.Fatalf("%s: %v", each.Address(owner.Address()), d)
 			}
 			if bytes, ok := v.(decl.Bytes); ok {
 				v = string(bytes.Data)

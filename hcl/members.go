@@ -2,6 +2,7 @@ package hcl
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
 	hashihcl "github.com/hashicorp/hcl/v2"
@@ -157,12 +158,7 @@ func (l *loader) resolveEach(address string, a *attribute) *eachScope {
 	default:
 		l.errorf(out.at, "Wrong type", "for_each: a dataset, a map or a set of strings is required here, not %s. toset([...]) makes a set of a list of strings.", t.FriendlyName())
 	}
-	slices.SortFunc(out.members, func(a, b decl.Each) int {
-		if a.Key < b.Key {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(out.members, func(a, b decl.Each) int { return strings.Compare(a.Key, b.Key) })
 	return out
 }
 

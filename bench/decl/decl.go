@@ -4,7 +4,12 @@
 // Package hcl makes these values from text, package lower makes tasks from them. Nothing here reads a file.
 package decl
 
-import "pbuild/engine/digest"
+import (
+	"fmt"
+	"strconv"
+
+	"pbuild/engine/digest"
+)
 
 // A Workspace is every declaration of a directory, resolved and type-checked.
 type Workspace struct {
@@ -71,6 +76,33 @@ type Each struct {
 	Value any // of a map or set: nil, bool, float64, string, []any, map[string]any
 }
 
+// Address is that of the member of a block, TYPE.NAME["KEY"]; the block's own where there is no member.
+func (e *Each) Address(block string) string {
+	if e == nil || block == "" || e.Key == "" {
+		return block
+	}
+	return memberAddress(block, e.Key)
+}
+
+// Place is where the member's row stands; "" where it has none.
+func (e *Each) Place() string {
+	if e == nil || e.Row == nil {
+		return ""
+	}
+	return Place(e.Row)
+}
+
+// Place is FILE:LINE, as diagnostics name a row.
+func Place(r Row) string {
+	file, line := r.Pos()
+	if line == 0 {
+		return file
+	}
+	return fmt.Sprintf("%s:%d", file, line)
+}
+
+func memberAddress(block, key string) string { return block + "[" + strconv.Quote(key) + "]" }
+
 // A Dataset is an ordered set of rows with unique identities.
 type Dataset interface {
 	Len() int
@@ -115,11 +147,11 @@ type Ref struct {
 }
 
 func (r Ref) String() string {
-	s := r.Type + "." + r.Name
+	block := r.Type + "." + r.Name
 	if r.One {
-		s += `["` + r.Key + `"]`
+		return memberAddress(block, r.Key)
 	}
-	return s
+	return block
 }
 
 // Bytes is the value of a bytes attribute: exactly what the file or row held.
@@ -132,37 +164,13 @@ type Bytes struct {
 // name and Secret, but never Value, may enter a key.
 type EnvVar struct{ Name, Value, Secret string }
 
-// Get evaluates attribute name of b. A missing or null attribute is the zero T, false. It panics if T is not the Go form of the attribute's type.
-func Get[T any](b *Block, name string, each *Each, diags *Diagnostics) (T, bool) {
-	var zero T
-	if b == nil {
-		return zero, false
-	}
-	a := b.Attrs[name]
-	if a == nil {
-		return zero, false
-	}
-	v, d := a.Expr.Eval(each)
-	if d != nil {
-		diags.Add(*d)
-		return zero, false
-	}
-	if v == nil {
-		return zero, false
-	}
+// As is the value of attribute a as a T; null, like a mistake, is the zero T, false. It panics if T is not the Go form of the attribute's type.
+func As[T any](a *Attr, v any) (T, bool) {
 	t, ok := v.(T)
-	if !ok {
-		panic("pbuild bug: attribute " + b.Type + "." + name + " is not of the type that its reader expects")
+	if !ok && v != nil {
+		panic(fmt.Sprintf("pbuild bug: attribute %s is a %T, not a %T", a.Name, v, t))
 	}
-	return t, true
-}
-
-// Or is Get with a default.
-func Or[T any](b *Block, name string, each *Each, diags *Diagnostics, otherwise T) T {
-	if v, ok := Get[T](b, name, each, diags); ok {
-		return v
-	}
-	return otherwise
+	return t, ok
 }
 
 // Type is an attribute's type; its comment is the Go form that Eval returns.

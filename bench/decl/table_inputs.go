@@ -59,7 +59,7 @@ func nestedSource(typ, doc string) BlockDef {
 var runtimeBlock = BlockDef{Type: "runtime", Label: true, Common: true, Doc: "What commands run in.",
 	OneOf: [][]string{{"host", "image", "build"}},
 	Attrs: []AttrDef{
-		{Name: "image", Type: String, Keyed: true, Later: true, Doc: "A container image, pinned in `pbuild.lock.hcl`."},
+		{Name: "image", Type: String, Keyed: true, Later: true, Doc: "A container image, to be pinned in `pbuild.lock.hcl`."},
 		{Name: "probe", Type: Strings, Keyed: true, Doc: "A command whose output identifies the runtime. A host runtime needs one."},
 		{Name: "platforms", Type: Strings, Doc: "The platforms it exists for, such as `linux/amd64`. Of a host runtime this machine's must be among them."},
 		{Name: "env", Type: Env, Keyed: true, Doc: "Environment of every command that runs in it."},

@@ -29,7 +29,6 @@ type Commands struct {
 // stateEvidence is what a state's record says of its workspace, so that one made again can be compared.
 type stateEvidence struct {
 	Manifest digest.Digest `json:"manifest"`
-	Reset    []string      `json:"reset,omitempty"`
 }
 
 // State runs a command that leaves a state.
@@ -39,11 +38,7 @@ func (c *Commands) State(ctx context.Context, a *task.Attempt) (task.Outcome, er
 	if err != nil {
 		return task.Outcome{}, err
 	}
-	res, err := c.run(ctx, cmd, a)
-	if err != nil {
-		return task.Outcome{}, err
-	}
-	out, err := c.outcome(res, cmd, a)
+	out, res, err := c.execute(ctx, cmd, a)
 	if err != nil {
 		return out, err
 	}
@@ -69,12 +64,10 @@ func failedStatus(spec *kind.StateSpec, res *run.Result) task.Status {
 
 // stateCommand is the command of a state's spec with where it starts and what it keeps, the one place that says what each kind's state is made of.
 func (c *Commands) stateCommand(spec *kind.StateSpec, a *task.Attempt) (*run.Command, error) {
-	cmd, err := c.Environ.command(&spec.Command, &spec.Runtime)
+	cmd, err := c.command(&spec.Command, &spec.Runtime, a)
 	if err != nil {
 		return nil, err
 	}
-	cmd.Log = a.Log
-	cmd.Start = start(a)
 	cmd.Keep = &run.Keep{State: a.Key, Home: run.FromCommand}
 	switch spec.Of {
 	case kind.RuntimePrepare:
@@ -96,16 +89,30 @@ func (c *Commands) stateCommand(spec *kind.StateSpec, a *task.Attempt) (*run.Com
 	return cmd, nil
 }
 
-// start says where a command begins: over the state below it, with the tree that it is to see.
-func start(a *task.Attempt) run.Start {
-	var s run.Start
-	if in := a.Input(kind.Below); in != nil {
-		s.State = task.Key(in.Digest)
+// command is a declared command of an attempt, begun over the state below it, with the tree that it is to see.
+func (c *Commands) command(declared *kind.Command, in *kind.Runtime, a *task.Attempt) (*run.Command, error) {
+	cmd, err := c.Environ.command(declared, in)
+	if err != nil {
+		return nil, err
 	}
-	if in := a.Input(kind.Tree); in != nil {
-		s.Tree = in.Digest
+	cmd.Log = a.Log
+	if below := a.Input(kind.Below); below != nil {
+		cmd.Start.State = task.Key(below.Digest)
 	}
-	return s
+	if tree := a.Input(kind.Tree); tree != nil {
+		cmd.Start.Tree = tree.Digest
+	}
+	return cmd, nil
+}
+
+// execute runs an attempt's command and says how that ended.
+func (c *Commands) execute(ctx context.Context, cmd *run.Command, a *task.Attempt) (task.Outcome, *run.Result, error) {
+	res, err := c.run(ctx, cmd, a)
+	if err != nil {
+		return task.Outcome{}, nil, err
+	}
+	out, err := c.outcome(res, cmd, a)
+	return out, res, err
 }
 
 // run runs cmd, and makes the state below again as often as it turns out to be lost.
@@ -176,7 +183,7 @@ func (c *Commands) outcome(res *run.Result, cmd *run.Command, a *task.Attempt) (
 		out.Verdict = task.Fail
 		out.Reason = fmt.Sprintf("exit status %d", res.Exit)
 	default:
-		out.Facts = []string{"pass"}
+		out.Facts = []string{kind.Passed}
 	}
 	if res.OutOfMem {
 		out.Flags = append(out.Flags, verdict.FlagOutOfMemory)
@@ -195,13 +202,13 @@ func (c *Commands) outcome(res *run.Result, cmd *run.Command, a *task.Attempt) (
 	if out.Log, err = c.Blobs.Put(res.Log); err != nil {
 		return out, err
 	}
-	out.Evidence, err = json.Marshal(stateEvidence{Manifest: res.Manifest, Reset: res.Reset})
+	out.Evidence, err = json.Marshal(stateEvidence{Manifest: res.Manifest})
 	return out, err
 }
 
 // keepResult stores what scores and verdicts read of a build or test.
 func (c *Commands) keepResult(out *task.Outcome, res *run.Result) error {
-	r := kind.Run{Exit: res.Exit, TimedOut: res.TimedOut, Truncated: res.Truncated, Log: out.Log, Refused: res.Refused}
+	r := kind.Run{Exit: res.Exit, TimedOut: res.TimedOut, Truncated: res.Truncated, OutOfMem: res.OutOfMem, Log: out.Log, Refused: res.Refused, Reset: res.Reset}
 	for path, content := range res.Reports {
 		d, err := c.Blobs.Put(content)
 		if err != nil {

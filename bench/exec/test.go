@@ -12,21 +12,15 @@ import (
 // Test runs one attempt of a test, over the state that build left and the tree with the hidden tests laid.
 func (c *Commands) Test(ctx context.Context, a *task.Attempt) (task.Outcome, error) {
 	spec := a.Task.Spec.(*kind.TestSpec)
-	cmd, err := c.Environ.command(&spec.Command, &spec.Runtime)
+	cmd, err := c.command(&spec.Command, &spec.Runtime, a)
 	if err != nil {
 		return task.Outcome{}, err
 	}
-	cmd.Log = a.Log
 	cmd.Reports = spec.Reports
-	cmd.Start = start(a)
 	if cmd.Start.Reset, err = c.protected(spec, a); err != nil {
 		return task.Outcome{}, err
 	}
-	res, err := c.run(ctx, cmd, a)
-	if err != nil {
-		return task.Outcome{}, err
-	}
-	out, err := c.outcome(res, cmd, a)
+	out, res, err := c.execute(ctx, cmd, a)
 	if err != nil {
 		return out, err
 	}

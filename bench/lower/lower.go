@@ -50,26 +50,18 @@ func Lower(ws *decl.Workspace, h Host) (*task.Graph, decl.Diagnostics) {
 	l.graph.Salt, _ = get[string](l, settings, "salt", nil)
 	l.reportDir = or(l, settings, "report_dir", nil, "reports")
 
+	l.mentions()
 	l.declareFiles()
-	var objects []task.Object
 	for _, typ := range order {
 		for _, b := range ws.Blocks {
 			if b.Type == typ {
-				l.lower(b)
+				l.graph.Objects = append(l.graph.Objects, l.lower(b).objects...)
 			}
 		}
 	}
 	if l.diags.HasErrors() {
 		return nil, l.diags.Sort()
 	}
-	for _, typ := range order {
-		for _, b := range ws.Blocks {
-			if b.Type == typ {
-				objects = append(objects, l.blocks[b].objects...)
-			}
-		}
-	}
-	l.graph.Objects = objects
 	return l.graph, l.diags.Sort()
 }
 
@@ -96,7 +88,8 @@ type lowerer struct {
 	open       []*pending // tasks that are being added, each for the one before
 	madeSorted []string   // the paths of made, once a pattern asks
 	reportDir  string
-	edges      int // that depends_on has made
+	mentioned  map[string]bool // the columns that reports mention and that not every report has
+	edges      int             // that depends_on has made
 }
 
 // lowered is what became of a block.

@@ -8,6 +8,9 @@ import (
 	"pbuild/bench/decl"
 	"pbuild/bench/kind"
 	"pbuild/engine/digest"
+	"pbuild/engine/task"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // with is the small workspace after an edit, keyed by block address.
@@ -67,6 +70,11 @@ func TestMistakes(t *testing.T) {
 			block("source", "", nil, block("dir", "", attrs{"path": "src"})), command("test", "true"))}},
 		{"no source", "instance.x needs `source`", nil, []*decl.Block{block("instance", "x", attrs{"runtime": ref("runtime.go"), "gold_patch": text("g")}, command("test", "true"))}},
 		{"Dockerfile", "Dockerfile cannot be read", nil, []*decl.Block{block("runtime", "img", nil, block("build", "", attrs{"context": "c"}))}},
+		{"unknown column", `report.all has no column "outcom". Did you mean outcome? There are instance, agent,`, map[string]attrs{"report.all": {"columns": []string{"instance", "outcom"}}}, nil},
+		{"unknown group", `report.all has no column "origin". There are instance, agent,`, map[string]attrs{"report.all": {"by": []string{"origin"}}}, nil},
+		{"unknown column in a filter", `report.all has no column "colour"`, map[string]attrs{"report.all": {"filter": "outcome=failed,colour!=red"}}, nil},
+		{"filter without a value", `filter term "x" is not COLUMN=VALUE`, map[string]attrs{"report.all": {"filter": "x"}}, nil},
+		{"filter by no outcome", `"won" is none of the outcomes`, map[string]attrs{"report.all": {"filter": "outcome=won"}}, nil},
 		{"circle of blocks", "depends on itself", map[string]attrs{"runtime.go": {"depends_on": refs("gate.go")}}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -142,6 +150,26 @@ func TestReportOverSeveralMatrices(t *testing.T) {
 	}
 }
 
+// A report knows an instance's provenance by name, also behind a gate; its key holds what it mentions, and nothing else of it.
+func TestProvenanceIsAColumn(t *testing.T) {
+	provenance := func(year string) *task.Graph {
+		ws, h := with(map[string]attrs{"report.all": {"columns": []string{"instance", "origin", "seconds"}, "by": []string{"pull"}, "filter": "origin!=x"}})
+		in := ws.Find("instance", "go")
+		in.Blocks = append(in.Blocks, block("provenance", "", attrs{"origin": column("base"), "pull": []any{float64(7)}, "year": year}))
+		g, _ := lowered1(t, ws, h)
+		return g
+	}
+	g, other := provenance("2024"), provenance("2025")
+	id := lookup(t, g, "report.all/md")
+	got := g.Tasks[id].Spec.(*kind.ReportSpec).Cells[0].Provenance
+	if diff := cmp.Diff(map[string]string{"origin": "v1", "pull": "[7]"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if keys(g)[id] != keys(other)[id] {
+		t.Error("what no report mentions is in a key")
+	}
+}
+
 func TestOrderEdgesOfAnInstance(t *testing.T) {
 	ws, h := with(map[string]attrs{"instance.go": {"depends_on": refs("task.make")}}, block("task", "make", attrs{"command": []string{"x"}}))
 	g, _ := lowered1(t, ws, h)
@@ -168,6 +196,30 @@ func TestProtect(t *testing.T) {
 	} {
 		if got := strings.Join(protect(c.format, strings.Fields(c.argv), c.cwd, []string{"own/**"}), " "); got != c.want {
 			t.Errorf("%s, %s in %q: got %s, want %s", c.format, c.argv, c.cwd, got, c.want)
+		}
+	}
+}
+
+// Two gates that differ in on_reject alone share their verdicts: a rejection fails the apply if either says so, in whatever order they stand.
+func TestOnRejectOfSharedVerdicts(t *testing.T) {
+	for _, order := range [][]string{{"error", "exclude"}, {"exclude", "error"}} {
+		ws, h := small()
+		ws.Blocks = slices.DeleteFunc(ws.Blocks, func(b *decl.Block) bool { return b.Type == "gate" })
+		for i, on := range order {
+			name := []string{"go", "second"}[i]
+			ws.Blocks = append(ws.Blocks, block("gate", name, attrs{"instances": refs("instance.go"), "on_reject": on}))
+		}
+		g, _ := lowered1(t, ws, h)
+		n := 0
+		for _, tk := range g.Tasks {
+			if v, ok := tk.Spec.(*kind.VerdictSpec); ok {
+				if n++; v.OnReject != "error" {
+					t.Errorf("gates in the order %q: a verdict has on_reject = %q", order, v.OnReject)
+				}
+			}
+		}
+		if n != 2 {
+			t.Errorf("%d verdicts of two instances", n)
 		}
 	}
 }

@@ -188,7 +188,7 @@ func (l *lowerer) onHost(b *decl.Block, each *decl.Each, e *environment) bool {
 	}
 	for _, p := range e.spec.Paths {
 		if !l.host.Exists(p) {
-			l.diags.Add(decl.Diagnostic{Severity: decl.Warning, Summary: "Path does not exist", Range: at(b.Nested("host"), "paths"), Row: rowOf(each),
+			l.diags.Add(decl.Diagnostic{Severity: decl.Warning, Summary: "Path does not exist", Range: at(b.Nested("host"), "paths"), Row: each.Place(),
 				Detail: fmt.Sprintf("%s is among the paths of %s and is not there, so no command will see it.", p, e.spec.Name)})
 		}
 	}

@@ -11,12 +11,12 @@ import (
 
 // get evaluates an attribute; one that does not depend on the member is evaluated once. A missing or null attribute is the zero T, false.
 func get[T any](l *lowerer, b *decl.Block, name string, each *decl.Each) (T, bool) {
-	var zero T
-	if b == nil {
-		return zero, false
+	var a *decl.Attr
+	if b != nil {
+		a = b.Attrs[name]
 	}
-	a := b.Attrs[name]
 	if a == nil {
+		var zero T
 		return zero, false
 	}
 	v, ok := l.consts[a]
@@ -30,14 +30,7 @@ func get[T any](l *lowerer, b *decl.Block, name string, each *decl.Each) (T, boo
 			l.consts[a] = v
 		}
 	}
-	if v == nil {
-		return zero, false
-	}
-	t, ok := v.(T)
-	if !ok {
-		panic(fmt.Sprintf("pbuild bug: attribute %s.%s is a %T, not a %T", b.Type, name, v, zero))
-	}
-	return t, true
+	return decl.As[T](a, v)
 }
 
 // or is get with a default.
@@ -57,16 +50,7 @@ func at(b *decl.Block, name string) decl.Range {
 }
 
 func (l *lowerer) errorf(r decl.Range, each *decl.Each, summary, format string, args ...any) {
-	l.diags.Add(decl.Diagnostic{Severity: decl.Error, Summary: summary, Detail: fmt.Sprintf(format, args...), Range: r, Row: rowOf(each)})
-}
-
-// rowOf names the dataset row of a member, as diagnostics do.
-func rowOf(each *decl.Each) string {
-	if each == nil || each.Row == nil {
-		return ""
-	}
-	file, line := each.Row.Pos()
-	return fmt.Sprintf("%s:%d", file, line)
+	l.diags.Add(decl.Diagnostic{Severity: decl.Error, Summary: summary, Detail: fmt.Sprintf(format, args...), Range: r, Row: each.Place()})
 }
 
 // A member is one member of a block. Its each is valid only while it is visited.

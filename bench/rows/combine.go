@@ -26,7 +26,7 @@ func Union(at decl.Range, sets ...decl.Dataset) (*Set, decl.Diagnostics) {
 				out.rows = append(out.rows, keyed{key, row})
 			} else if column, same := equal(out.rows[first].row, row, out.columns); !same {
 				diags.Errorf(at, "Conflicting rows", "%s and %s are both %q, but differ in the column %q. Rows of one identity must be equal.",
-					position(out.rows[first].row), position(row), key, column)
+					decl.Place(out.rows[first].row), decl.Place(row), key, column)
 			}
 		}
 	}

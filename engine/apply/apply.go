@@ -58,7 +58,6 @@ type Event struct {
 	Code    string       // note
 	Detail  string       // note, retry, end of failed and skipped: the cause
 	Time    time.Time
-	Running int
 }
 
 // A Summary counts what became of the tasks.
@@ -75,12 +74,9 @@ type Summary struct {
 	Interrupted                        bool
 	// Absorbed are the failed tasks of which a dependent that tolerates failures made something: what is to be said of them, it says.
 	Absorbed map[task.ID]bool
-	// Ends is parallel to the graph's tasks: what each ended with, as its dependents saw it.
-	Ends []End
+	// Ends is parallel to the graph's tasks: what each ended with, as its dependents saw it. Status is "" also of what was not wanted.
+	Ends []task.End
 }
-
-// An End is how one task ended. Record is nil where it was skipped or unneeded. Status is "" where it is unneeded or was not wanted.
-type End = task.End
 
 // Apply runs the plan to its end. An error means that the engine itself could not go on (the disk is full); what failed in tasks is in the Summary.
 func Apply(ctx context.Context, o Options) (*Summary, error) {

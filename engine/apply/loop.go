@@ -191,17 +191,14 @@ func refusal(kind, address string, key task.Key, st task.Status, cause string) *
 
 // ended looks at what a run left, before the scheduler does.
 func (l *loop) ended(r result) {
-	t := r.attempt.Task
 	if r.record.Status == task.OK {
 		if path := l.changed(r.files); path != "" {
 			r.cause = "input changed while running: " + path
 			r.record.Status, r.record.Outcome.Record, r.record.Reason = task.Failed, false, r.cause
 		}
 	}
-	if f, ok := l.p.Inputs.Files.(Refresher); ok {
-		for _, path := range t.Outputs {
-			f.Refresh(path)
-		}
+	for _, path := range r.attempt.Task.Outputs {
+		l.refresh(path)
 	}
 	if l.p.Inputs.Replace[r.id] && r.record.Status == task.OK {
 		if old := l.o.Journal.Lookup(r.record.Key); old != nil && old.Verdict != r.record.Verdict {
@@ -220,17 +217,21 @@ func (l *loop) ended(r result) {
 
 // changed returns the first file that is not what a key holds.
 func (l *loop) changed(files []task.FileInput) string {
-	refresher, _ := l.p.Inputs.Files.(Refresher)
 	for _, f := range files {
-		if refresher != nil {
-			refresher.Refresh(f.Path)
-		}
+		l.refresh(f.Path)
 		now, ok, err := l.p.Inputs.Files.Input(f.Path)
 		if err != nil || !ok || now.Digest != f.Digest || now.Mode != f.Mode {
 			return f.Path
 		}
 	}
 	return ""
+}
+
+// refresh makes the next look at a file a new one.
+func (l *loop) refresh(path string) {
+	if f, ok := l.p.Inputs.Files.(Refresher); ok {
+		f.Refresh(path)
+	}
 }
 
 // commit keeps what a task ended with, if that is a fact.

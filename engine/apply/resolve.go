@@ -31,6 +31,10 @@ func (l *loop) resolve(id task.ID) {
 		l.reuse(id, r, restore)
 		return
 	}
+	if lost := l.p.Lost(id, l.o.Journal.Lookup(key)); lost != nil {
+		l.fail(id, task.Failed, lost.Error())
+		return
+	}
 	l.step(sched.Event{Type: sched.Run, Task: id, Key: key})
 }
 
@@ -66,9 +70,7 @@ func (l *loop) reuse(id task.ID, r *task.Record, restore []int) {
 			l.fail(id, task.Infra, "restore "+out.Role+": "+err.Error())
 			return
 		}
-		if f, ok := l.p.Inputs.Files.(Refresher); ok {
-			f.Refresh(out.Role)
-		}
+		l.refresh(out.Role)
 		l.how[id] = restored
 	}
 	cause := ""

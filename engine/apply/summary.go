@@ -22,7 +22,7 @@ func droppedNote(bytes int) Event {
 // finish counts a task that has ended, and tells of it.
 func (l *loop) finish(id task.ID) {
 	end, phase := l.ends(id), l.s.Phase(id)
-	e := Event{Type: "end", Task: id, Record: end.Record, Phase: phase.String(), Detail: end.Cause, Attempt: l.s.Runs(id), Running: l.s.Running()}
+	e := Event{Type: "end", Task: id, Record: end.Record, Phase: phase.String(), Detail: end.Cause, Attempt: l.s.Runs(id)}
 	if f := l.flights[id]; f != nil {
 		if phase == sched.Failed && end.Record != nil {
 			e.Data = end.Record.Tail
@@ -98,7 +98,7 @@ func (l *loop) summary() *Summary {
 }
 
 // absorbed finds the failures that came, directly or by way of what they skipped, to a task that tolerates failures and ended well.
-func absorbed(g *task.Graph, wanted []bool, ends []End) map[task.ID]bool {
+func absorbed(g *task.Graph, wanted []bool, ends []task.End) map[task.ID]bool {
 	found := map[task.ID]bool{}
 	for id := range g.Tasks {
 		if !wanted[id] || ends[id].Status != task.OK {

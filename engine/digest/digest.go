@@ -5,6 +5,7 @@
 package digest
 
 import (
+	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -31,6 +32,15 @@ func OfGit(id string) (Digest, error) {
 		return d, fmt.Errorf("digest: %q is not a git object id", id)
 	}
 	return d, nil
+}
+
+// OfObject returns the digest that stands for the id which git gives an object of a kind (blob, tree) with the given content.
+func OfObject(kind string, content []byte) (d Digest) {
+	h := sha1.New()
+	fmt.Fprintf(h, "%s %d\x00", kind, len(content))
+	h.Write(content)
+	h.Sum(d[:gitPad]) // appends within d
+	return d
 }
 
 // IsZero says whether d names nothing.

@@ -14,6 +14,12 @@ func TestStrings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if empty := OfObject("tree", nil); empty != tree {
+		t.Errorf("the empty tree is %s", empty)
+	}
+	if blob := OfObject("blob", []byte("hello\n")); blob.String() != "git:ce013625030ba8dba906f756967f9e9ca394464a" {
+		t.Errorf("a blob is %s", blob)
+	}
 	for _, c := range []struct {
 		d           Digest
 		long, short string

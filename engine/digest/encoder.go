@@ -237,14 +237,14 @@ func show(tag byte, v []byte) (string, error) {
 	case tagInt:
 		n, size := binary.Varint(v)
 		if size != len(v) {
-			return "", fmt.Errorf("not an integer")
+			return "", errors.New("not an integer")
 		}
 		return strconv.FormatInt(n, 10), nil
 	case tagBool:
 		return strconv.FormatBool(len(v) == 1 && v[0] == 1), nil
 	case tagDigest:
 		if len(v) != len(Digest{}) {
-			return "", fmt.Errorf("not a digest")
+			return "", errors.New("not a digest")
 		}
 		return Digest(v).String(), nil
 	case tagList, tagMap:
@@ -252,7 +252,7 @@ func show(tag byte, v []byte) (string, error) {
 		for len(v) > 0 {
 			s, rest, ok := cut(v)
 			if !ok {
-				return "", fmt.Errorf("a list is cut short")
+				return "", errors.New("a list is cut short")
 			}
 			parts, v = append(parts, strconv.Quote(string(s))), rest
 		}

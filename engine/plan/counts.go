@@ -48,7 +48,7 @@ func (p *Plan) Counts() Counts {
 	for i := range p.Graph.Objects {
 		o := &p.Graph.Objects[i]
 		t, counted := c.ByClass[o.Class]
-		if d, ok := p.Decision(o); ok && counted {
+		if d, ok := p.strongest(o); ok && counted {
 			t.add(d)
 			c.ByClass[o.Class] = t
 		}
@@ -56,13 +56,13 @@ func (p *Plan) Counts() Counts {
 	return c
 }
 
-// Decision is the strongest of an object's wanted steps, run before maybe before reuse before unneeded; ok is false if none is wanted.
-func (p *Plan) Decision(o *task.Object) (strongest Decision, ok bool) {
-	strongest = Unneeded
+// strongest is the strongest decision of an object's wanted steps, run before maybe before reuse before unneeded; ok is false if none is wanted.
+func (p *Plan) strongest(o *task.Object) (d Decision, ok bool) {
+	d = Unneeded
 	for _, s := range o.Steps {
 		if p.Wanted[s.Task] {
-			strongest, ok = min(strongest, p.Items[s.Task].Decision), true // the order of the constants
+			d, ok = min(d, p.Items[s.Task].Decision), true // the order of the constants
 		}
 	}
-	return strongest, ok
+	return d, ok
 }

@@ -24,7 +24,6 @@ type decider struct {
 	real   task.Ends  // certain and guess as values, made once
 	hypo   task.Ends
 	steady bool // certainEnd tells no shaky ends
-	gone   LostSamples
 }
 
 type certainty uint8
@@ -38,7 +37,7 @@ const (
 )
 
 // Decide says for every task whether it runs. It touches no disk but by in.Files. A MissingInputs error lists every input file that is not there;
-// the plan is returned with it, and those tasks are decided run. So does a LostSamples error.
+// the plan is returned with it, and those tasks are decided run. A LostSamples error does the same for samples.
 func Decide(in Inputs) (*Plan, error) {
 	g := in.Graph
 	p := &Plan{Graph: g, Items: make([]Item, len(g.Tasks)), Wanted: Closure(g, in.Want), Inputs: &in}
@@ -46,6 +45,7 @@ func Decide(in Inputs) (*Plan, error) {
 	d.real, d.hypo = d.certainEnd, d.likelyEnd
 	p.decider = d
 	var missing MissingInputs
+	var lost LostSamples
 	for id := range p.Items {
 		p.Items[id].Root = task.None
 	}
@@ -66,17 +66,22 @@ func Decide(in Inputs) (*Plan, error) {
 		}
 		if err != nil {
 			var m MissingInputs
-			if !errors.As(err, &m) {
+			var l *LostSample
+			switch {
+			case errors.As(err, &m):
+				missing = append(missing, m...)
+			case errors.As(err, &l):
+				lost = append(lost, l)
+			default:
 				return nil, err
 			}
-			missing = append(missing, m...)
 		}
 	}
 	switch {
 	case missing != nil:
 		return p, missing
-	case d.gone != nil:
-		return p, d.gone
+	case lost != nil:
+		return p, lost
 	}
 	return p, nil
 }
@@ -145,21 +150,19 @@ func (d *decider) decide(id task.ID) error {
 		return err
 	case known:
 		it.Known = true
-		d.byKey(id, key)
-	default:
-		return d.byLikelyKey(id)
+		return d.byKey(id, key)
 	}
-	return nil
+	return d.byLikelyKey(id)
 }
 
 // byKey decides a task whose key is known.
-func (d *decider) byKey(id task.ID, key task.Key) {
+func (d *decider) byKey(id task.ID, key task.Key) error {
 	it := &d.p.Items[id]
 	it.Key = key
 	r := d.lookup(key)
 	if r == nil {
 		it.Decision = Run
-		return
+		return nil
 	}
 	end := task.End{Record: r, Status: r.Status, Cause: r.Reason}
 	restore, reasons, serves := d.p.Serves(id, r)
@@ -168,8 +171,8 @@ func (d *decider) byKey(id task.ID, key task.Key) {
 	case !serves:
 		it.Decision = Run
 		d.guess(id, end)
-		if d.p.Graph.Tasks[id].Spec.Kind().Frozen && it.Known && len(reasons) > 0 && reasons[0].Code == OutputMissing {
-			d.gone = append(d.gone, &LostSample{id, r, reasons[0].Detail})
+		if lost := d.p.Lost(id, r); lost != nil && it.Known {
+			return lost
 		}
 	case d.state[id]&open != 0 || !it.Known:
 		it.Decision, it.Record, it.Restore = Maybe, r, restore
@@ -178,6 +181,7 @@ func (d *decider) byKey(id task.ID, key task.Key) {
 		it.Decision, it.Record, it.Restore = Reuse, r, restore
 		d.settle(id, end)
 	}
+	return nil
 }
 
 // byLikelyKey decides a task whose key is not known yet: maybe, if a record serves in case that upstream comes out equal.
@@ -193,7 +197,9 @@ func (d *decider) byLikelyKey(id task.ID) error {
 	if err != nil || !known {
 		return err
 	}
-	d.byKey(id, key)
+	if err := d.byKey(id, key); err != nil {
+		return err
+	}
 	if it := &d.p.Items[id]; it.Decision == Run {
 		it.Key = task.Key{}
 	}

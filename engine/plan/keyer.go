@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"sort"
 
 	"pbuild/engine/digest"
 	"pbuild/engine/task"
@@ -87,7 +86,7 @@ func (k *Keyer) readFiles(id task.ID, t *task.Task) error {
 			k.made = append(k.made, d.Output)
 		}
 	}
-	sort.Strings(k.made)
+	slices.Sort(k.made)
 	var missing MissingInputs
 	for _, path := range t.Inputs {
 		if _, made := slices.BinarySearch(k.made, path); made {

@@ -1,5 +1,8 @@
 // Package plan decides for every task of a graph whether it runs, and why. It is pure: what it needs of the journal and the disk it asks
 // of the functions in Inputs.
+//
+// It promises that its decisions are an upper bound: whatever comes out upstream, an apply starts no task that was decided neither run nor maybe. It
+// does not know how a task is run, nor what an output means.
 package plan
 
 import (

@@ -11,15 +11,16 @@ import (
 // reasons says why the record does not serve, or what is restored.
 func (p *Plan) Serves(id task.ID, r *task.Record) (restore []int, reasons []Reason, ok bool) {
 	t, in := &p.Graph.Tasks[id], p.Inputs
-	switch {
-	case r == nil || !r.Keepable():
+	if r == nil || !r.Keepable() {
 		return nil, nil, false
+	}
+	age := time.Duration(in.Now-r.Started) - r.Elapsed
+	switch {
 	case t.NoCache:
 		return nil, []Reason{{Code: UpstreamUnknown, Detail: "precondition"}}, false
 	case in.Replace[id]:
 		return nil, []Reason{{Code: Replaced}}, false
-	case t.MaxAge > 0 && in.Now-r.Started-int64(r.Elapsed) > int64(t.MaxAge):
-		age := time.Duration(in.Now - r.Started - int64(r.Elapsed))
+	case t.MaxAge > 0 && age > t.MaxAge:
 		return nil, []Reason{{Code: Expired, Detail: "max_age", Old: age.String(), New: t.MaxAge.String()}}, false
 	case in.MinIsolation != nil && r.Isolation != "" && !in.MinIsolation(t, r.Isolation): // pure kinds have none
 		return nil, []Reason{{Code: Isolation, Detail: r.Isolation}}, false
@@ -45,6 +46,17 @@ func (p *Plan) lost(r *task.Record) (lost []Reason) {
 		}
 	}
 	return lost
+}
+
+// Lost says of a frozen task whether its record r holds while something that it gave is gone.
+func (p *Plan) Lost(id task.ID, r *task.Record) *LostSample {
+	if r == nil || r.Status != task.OK || !p.Graph.Tasks[id].Spec.Kind().Frozen {
+		return nil
+	}
+	if lost := p.lost(r); lost != nil {
+		return &LostSample{id, r, lost[0].Detail}
+	}
+	return nil
 }
 
 // A LostSample is a frozen task whose record holds while what it gave is gone. It is never run again unasked: that could cost money, and would give something else.

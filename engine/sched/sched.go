@@ -7,6 +7,7 @@ package sched
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"pbuild/engine/task"
@@ -174,9 +175,6 @@ func (s *State) Resolving(id task.ID) bool { return s.stage[id] == resolving }
 // Ends are parallel to the graph's tasks; those of tasks that have not ended mean nothing yet.
 func (s *State) Ends() []task.End { return s.ends }
 
-// Running is how many tasks run, uncommitted ones not counted.
-func (s *State) Running() int { return s.slots + s.pure }
-
 // Starved says whether a slot is free for which there is no task: then what is uncommitted should wait for no more to join it.
 func (s *State) Starved() bool { return s.slots < s.cfg.Slots && !s.alone }
 
@@ -196,11 +194,7 @@ func (s *State) end(id task.ID) *task.End {
 // move is the one place where a phase changes.
 func (s *State) move(id task.ID, to Phase, st stage) {
 	from := s.phase[id]
-	legal := false
-	for _, p := range next[from] {
-		legal = legal || p == to
-	}
-	if !legal {
+	if !slices.Contains(next[from], to) {
 		panic(fmt.Sprintf("pbuild bug: task %d goes from %s to %s", id, from, to))
 	}
 	s.phase[id], s.stage[id] = to, st

@@ -5,6 +5,7 @@
 package task
 
 import (
+	"slices"
 	"time"
 
 	"pbuild/engine/digest"
@@ -165,14 +166,7 @@ func (o *Outcome) Find(role string) (Output, bool) {
 }
 
 // Has says whether fact is among o's facts.
-func (o *Outcome) Has(fact string) bool {
-	for _, f := range o.Facts {
-		if f == fact {
-			return true
-		}
-	}
-	return false
-}
+func (o *Outcome) Has(fact string) bool { return slices.Contains(o.Facts, fact) }
 
 // Digest is what dependents key on: of the output with the given role, or for "" of all outputs with status, verdict, outcome, facts and reason:
 // a dependent may put the reason into what it makes, so what ended for another reason is another thing.

@@ -135,7 +135,7 @@ func TestApplyKeepsNoPathOfThisMachine(t *testing.T) {
 func TestApplyTellsTheWorldFromThePatch(t *testing.T) {
 	r := open(t)
 	good := []byte(newFile("x", "100644", "x"))
-	if _, err := r.Apply(context.Background(), objectID("tree", []byte("no such tree")), good); err == nil || isRejection(err) {
+	if _, err := r.Apply(context.Background(), digest.OfObject("tree", []byte("no such tree")), good); err == nil || isRejection(err) {
 		t.Errorf("a base that is not there: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -223,7 +223,7 @@ func TestFetchGitOddTrees(t *testing.T) {
 		git(t, dir, "update-ref", "refs/heads/odd", id)
 		return id
 	}
-	blob := objectID("blob", []byte("content"))
+	blob := digest.OfObject("blob", []byte("content"))
 	raw := string(blob[len(blob)-20:])
 	tree, err := r.FetchGit(ctx, Git{URL: dir, Commit: make("100664 f\x00" + raw)})
 	if err != nil {

@@ -42,7 +42,7 @@ func (im *importer) blob(size int64, content io.Reader) (digest.Digest, error) {
 		if _, err := io.ReadFull(content, b); err != nil {
 			return id, shorter(err)
 		}
-		id = objectID("blob", b)
+		id = digest.OfObject("blob", b)
 		if im.seen[id] {
 			return id, atEnd(content)
 		}
@@ -57,7 +57,7 @@ func (im *importer) blob(size int64, content io.Reader) (digest.Digest, error) {
 	if err := im.send(size, io.TeeReader(io.LimitReader(content, size), h)); err != nil {
 		return id, err
 	}
-	id = sumID(h.Sum(nil))
+	h.Sum(id[:len(id)-sha1.Size]) // appends within id
 	im.seen[id] = true
 	return id, atEnd(content)
 }

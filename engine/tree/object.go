@@ -93,19 +93,6 @@ func formatTree(items []item) []byte {
 	return b.Bytes()
 }
 
-// objectID is the id of an object with the given content.
-func objectID(kind string, content []byte) digest.Digest {
-	h := sha1.New()
-	fmt.Fprintf(h, "%s %d\x00", kind, len(content))
-	h.Write(content)
-	return sumID(h.Sum(nil))
-}
-
-func sumID(sum []byte) (d digest.Digest) {
-	copy(d[len(d)-sha1.Size:], sum)
-	return d
-}
-
 // A rawObject is an object that is to be stored.
 type rawObject struct {
 	id      digest.Digest
@@ -114,7 +101,7 @@ type rawObject struct {
 }
 
 func newObject(kind string, content []byte) rawObject {
-	return rawObject{objectID(kind, content), kind, content}
+	return rawObject{digest.OfObject(kind, content), kind, content}
 }
 
 // put stores objects as git would, those that are not there, in the given order: what an object names comes before it. A loose file appears whole, by
@@ -254,7 +241,7 @@ func (r *Repo) eachDir(ctx context.Context, tree digest.Digest, f func(items []i
 }
 
 // emptyTree is the id of the tree with nothing in it.
-var emptyTree = objectID("tree", nil)
+var emptyTree = digest.OfObject("tree", nil)
 
 // parseID reads an id that git printed.
 func parseID(out []byte) (digest.Digest, error) {

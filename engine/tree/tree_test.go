@@ -82,6 +82,32 @@ func TestProcessesMakeOneRepository(t *testing.T) {
 	}
 }
 
+// A repository of which a part was taken away is completed, and keeps what it has.
+func TestRepositoryIsCompleted(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "trees.git")
+	r, err := Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := r.Edit(t.Context(), emptyTree, []Edit{{Path: "f", Mode: 0o644, Content: []byte("x")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	for _, part := range []string{"HEAD", "refs", "config", "pbuild", "info"} {
+		if err := os.RemoveAll(filepath.Join(dir, part)); err != nil {
+			t.Fatal(err)
+		}
+		if r, err = Open(t.Context(), dir); err != nil {
+			t.Fatalf("without %s: %v", part, err)
+		}
+		if got, ok, err := r.ReadFile(t.Context(), id, "f"); string(got) != "x" || !ok || err != nil {
+			t.Errorf("without %s: %q, %v, %v", part, got, ok, err)
+		}
+		r.Close()
+	}
+}
+
 // A killed writer leaves no tree that Has calls whole and is not.
 func TestKilledWriter(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "trees.git")
@@ -159,7 +185,7 @@ func TestEdit(t *testing.T) {
 			wantFiles(t, r, got, c.want)
 		})
 	}
-	if _, err := r.Edit(ctx, base, []Edit{{Path: "x", Mode: modeFile, Blob: objectID("blob", []byte("nowhere"))}}); err == nil {
+	if _, err := r.Edit(ctx, base, []Edit{{Path: "x", Mode: modeFile, Blob: digest.OfObject("blob", []byte("nowhere"))}}); err == nil {
 		t.Error("a blob that is not there was taken")
 	}
 	git(t, r.dir, "fsck", "--strict")
@@ -196,7 +222,7 @@ func TestReadFile(t *testing.T) {
 			t.Errorf("%s: got %q, %v, %v", path, got, ok, err)
 		}
 	}
-	if _, err := r.Read(context.Background(), objectID("blob", []byte("nowhere"))); err == nil {
+	if _, err := r.Read(context.Background(), digest.OfObject("blob", []byte("nowhere"))); err == nil {
 		t.Error("a blob that is not there was read")
 	}
 	if _, err := r.Read(context.Background(), tree); err == nil {
@@ -260,7 +286,7 @@ func TestKeepAndDrop(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := r.Keep(ctx, objectID("tree", []byte("nowhere"))); err == nil {
+	if err := r.Keep(ctx, digest.OfObject("tree", []byte("nowhere"))); err == nil {
 		t.Error("kept a tree that is not there")
 	}
 	if !r.Has(ctx, kept) || !r.Has(ctx, dropped) || !r.Has(ctx, loose) || r.Has(ctx, digest.Of(nil)) || r.Has(ctx, digest.Digest{}) {
@@ -297,7 +323,7 @@ func TestHole(t *testing.T) {
 	r := open(t)
 	ctx := context.Background()
 	tree := r.mustMake(t, files{"a/b": "content"})
-	blob := name(objectID("blob", []byte("content")))
+	blob := name(digest.OfObject("blob", []byte("content")))
 	if err := os.Remove(filepath.Join(r.dir, "objects", blob[:2], blob[2:])); err != nil {
 		t.Fatal(err)
 	}

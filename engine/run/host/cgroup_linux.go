@@ -20,8 +20,6 @@ type controls struct {
 	own     map[string]string // controller -> this process's own group
 }
 
-var controllers = []string{"cpu", "memory", "pids"}
-
 // findControls looks for each controller: version 1 in this process's own group, version 2 in the nearest group above that lets it.
 func findControls() *controls {
 	c := &controls{parents: map[string]string{}, own: map[string]string{}}
@@ -140,16 +138,7 @@ type group struct {
 // user holds the number of processes.
 func (c *controls) group(l *run.Limits, byUser bool) (*group, string, error) {
 	g := &group{dirs: map[string]string{}, own: c.own}
-	asked := map[string]string{}
-	if l.CPUs > 0 {
-		asked["cpu"] = strconv.FormatFloat(l.CPUs, 'g', -1, 64)
-	}
-	if l.Memory > 0 {
-		asked["memory"] = strconv.FormatInt(l.Memory, 10)
-	}
-	if l.Pids > 0 {
-		asked["pids"] = strconv.FormatInt(l.Pids, 10)
-	}
+	asked := asked(l)
 	held, missed := describeTimes(l), []string(nil)
 	name := "pbuild-" + strconv.Itoa(os.Getpid()) + "-" + newID()
 	for _, ctl := range controllers {
@@ -202,8 +191,7 @@ func (g *group) leave(pid int) error { return moveTo(pid, g.dirs, g.own) }
 
 func moveTo(pid int, which, dirs map[string]string) error {
 	for ctl := range which {
-		dir := dirs[ctl]
-		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0); err != nil {
+		if err := os.WriteFile(filepath.Join(dirs[ctl], "cgroup.procs"), []byte(strconv.Itoa(pid)), 0); err != nil {
 			return fmt.Errorf("host: put the sandbox under its limits: %w", err)
 		}
 	}

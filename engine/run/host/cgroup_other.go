@@ -2,11 +2,7 @@
 
 package host
 
-import (
-	"fmt"
-
-	"pbuild/engine/run"
-)
+import "pbuild/engine/run"
 
 // controls are nothing: this system has no control groups.
 type controls struct{}
@@ -19,14 +15,11 @@ type group struct{ dirs map[string]string }
 
 func (*controls) group(l *run.Limits, _ bool) (*group, string, error) {
 	var missed []string
-	if l.CPUs > 0 {
-		missed = append(missed, fmt.Sprintf("cpu %g", l.CPUs))
-	}
-	if l.Memory > 0 {
-		missed = append(missed, fmt.Sprintf("memory %d", l.Memory))
-	}
-	if l.Pids > 0 {
-		missed = append(missed, fmt.Sprintf("pids %d", l.Pids))
+	asked := asked(l)
+	for _, ctl := range controllers {
+		if value, ok := asked[ctl]; ok {
+			missed = append(missed, ctl+" "+value)
+		}
 	}
 	return &group{}, limitsText(describeTimes(l), missed), nil
 }

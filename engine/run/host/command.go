@@ -68,10 +68,12 @@ func kept(c *run.Command, res *run.Result) bool {
 	return c.Keep != nil && (c.Keep.Always || res.Exit == 0 && res.TimedOut == "")
 }
 
+var errNoCommand = errors.New("host: no command")
+
 // check refuses what would leave the workspace. Whoever makes commands has checked what users wrote.
 func check(c *run.Command) error {
 	if len(c.Argv) == 0 || c.Argv[0] == "" {
-		return errors.New("host: no command")
+		return errNoCommand
 	}
 	paths := slices.Clone(c.Reports)
 	if c.Cwd != "" {
@@ -199,7 +201,7 @@ func (r *Runner) checkout(ctx context.Context, tree digest.Digest, newer time.Ti
 	}
 	m := &meta{Name: name, Tree: tree, Workspace: &chain{id}}
 	if err := r.states.publish(m, map[string]string{id: dir}, ""); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("host: keep the checkout of %s: %w", tree, err)
 	}
 	if m, ok := r.states.pin(name); ok {
 		return m, nil

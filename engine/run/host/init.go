@@ -274,10 +274,15 @@ func (i *initProcess) wait(pid int) int {
 			return 0 // nothing is left
 		}
 		if got == pid {
-			if status.Signaled() {
-				return 128 + int(status.Signal())
-			}
-			return status.ExitStatus()
+			return exitStatus(status)
 		}
 	}
+}
+
+// exitStatus is a command's, as a shell gives it.
+func exitStatus(status syscall.WaitStatus) int {
+	if status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return status.ExitStatus()
 }

@@ -41,7 +41,7 @@ func (s *InPlace) Run(ctx context.Context, c *run.Command, dir string, env []str
 	p := inPlace{group: group}
 	started := time.Now()
 	if err := p.start(program, c.Argv, dir, env); err != nil {
-		return nil, fmt.Errorf("start %s: %w", c.Argv[0], err)
+		return nil, fmt.Errorf("host: start %s: %w", c.Argv[0], err)
 	}
 	defer p.close()
 	l := newLogger(c.Limits.Output, c.Secrets, c.Log)
@@ -55,18 +55,15 @@ func (s *InPlace) Run(ctx context.Context, c *run.Command, dir string, env []str
 	if err := p.pump(l, c.Limits.Idle); err != nil {
 		p.kill()
 		p.wait(0)
-		return nil, fmt.Errorf("read the output of %s: %w", c.Argv[0], err)
+		return nil, fmt.Errorf("host: read the output of %s: %w", c.Argv[0], err)
 	}
 	p.wait(0)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	res := &run.Result{
-		Exit: p.status.ExitStatus(), Elapsed: time.Since(started), CPU: time.Duration(p.usage.Utime.Nano() + p.usage.Stime.Nano()),
+		Exit: exitStatus(p.status), Elapsed: time.Since(started), CPU: time.Duration(p.usage.Utime.Nano() + p.usage.Stime.Nano()),
 		MaxRSS: maxRSS(&p.usage), Limits: limitsText(describeTimes(&c.Limits), nil),
-	}
-	if p.status.Signaled() {
-		res.Exit = 128 + int(p.status.Signal())
 	}
 	if which := p.timedOut.Load(); which != nil {
 		res.TimedOut = *which
@@ -167,11 +164,15 @@ const drain = time.Second
 
 // pump reads the output until its end, or the command's.
 func (p *inPlace) pump(l *logger, idle time.Duration) error {
-	var buf [16 << 10]byte
-	fds := [2]unix.PollFd{{Fd: int32(p.fds[0]), Events: unix.POLLIN}, {Fd: int32(p.fds[1]), Events: unix.POLLIN}}
+	buf := make([]byte, 16<<10)
+	o := newOutputs(p.fds[0], p.fds[1])
 	last, looked := time.Now(), time.Now()
-	for fds[0].Fd >= 0 || fds[1].Fd >= 0 {
-		ready, err := unix.Poll(fds[:], int(look.Milliseconds()))
+	write := func(stream byte, data []byte) {
+		last = time.Now()
+		l.write(stream, data)
+	}
+	for o.open() {
+		ready, err := unix.Poll(o[:], int(look.Milliseconds()))
 		if err == unix.EINTR {
 			continue
 		}
@@ -192,21 +193,7 @@ func (p *inPlace) pump(l *logger, idle time.Duration) error {
 				p.kill()
 			}
 		}
-		for i := range fds {
-			if fds[i].Fd < 0 || fds[i].Revents == 0 {
-				continue
-			}
-			n, err := unix.Read(int(fds[i].Fd), buf[:])
-			if err == unix.EINTR {
-				continue
-			}
-			if n <= 0 {
-				fds[i].Fd = -1
-				continue
-			}
-			last = time.Now()
-			l.write(byte(i+1), buf[:n])
-		}
+		o.read(buf, write)
 	}
 	return nil
 }

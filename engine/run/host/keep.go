@@ -60,18 +60,17 @@ func (s *session) layer(dir string, below chain, fresh map[string]string) (*chai
 			return nil, err
 		}
 	}
-	id := newID()
-	fresh[id] = full
-	if s.overlay {
-		return (&chain{id}).on(below), nil
-	}
-	return &chain{id}, nil
+	return s.newLayer(full, below, fresh), nil
 }
 
-// on returns c over below.
-func (c *chain) on(below chain) *chain {
-	out := slices.Concat(*c, below)
-	return &out
+// newLayer makes a layer of dir. Where there are overlays it lies over those below it; else it holds all of them.
+func (s *session) newLayer(dir string, below chain, fresh map[string]string) *chain {
+	c := chain{newID()}
+	fresh[c[0]] = dir
+	if s.overlay {
+		c = append(c, below...)
+	}
+	return &c
 }
 
 // keepHomePaths makes a layer that holds, over the home that the command started with, only the given paths as the command left them.
@@ -108,13 +107,7 @@ func (s *session) keepHomePaths(paths []string, fresh map[string]string) (*chain
 			}
 		}
 	}
-	id := newID()
-	fresh[id] = dir
-	c := &chain{id}
-	if s.overlay {
-		c = c.on(s.home)
-	}
-	return c, nil
+	return s.newLayer(dir, s.home, fresh), nil
 }
 
 // copyParents makes the directories above path in dst as they are in src, and says whether one of them hides what lower layers have.

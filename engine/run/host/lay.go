@@ -2,7 +2,6 @@ package host
 
 import (
 	"cmp"
-	"crypto/sha1"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,8 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/bmatcuk/doublestar/v4"
 
 	"pbuild/engine/digest"
 )
@@ -190,6 +187,9 @@ type resetter struct {
 // find looks below dir. A directory that matches goes as a whole if neither the tree nor an exemption has anything in it.
 func (r *resetter) find(root, dir string) error {
 	entries, err := os.ReadDir(filepath.Join(root, dir))
+	if nameless(err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -216,15 +216,7 @@ func (r *resetter) find(root, dir string) error {
 }
 
 func (r *resetter) matches(p string) bool {
-	if r.exempt[p] {
-		return false
-	}
-	for _, g := range r.spec.Reset {
-		if doublestar.MatchUnvalidated(g, p) {
-			return true
-		}
-	}
-	return false
+	return !r.exempt[p] && matchesAny(r.spec.Reset, p)
 }
 
 func (r *resetter) wanted(p string) bool {
@@ -239,12 +231,7 @@ func (r *resetter) inside(p string) bool {
 	if i < len(r.spec.Wanted) && strings.HasPrefix(r.spec.Wanted[i].Path, p) {
 		return true
 	}
-	for _, x := range r.spec.Exempt {
-		if strings.HasPrefix(x, p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.spec.Exempt, func(x string) bool { return strings.HasPrefix(x, p) })
 }
 
 // sameAsTree compares a path of the workspace with the tree, by content.
@@ -260,22 +247,12 @@ func sameAsTree(root string, e entry) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if fi.IsDir() || treeMode(fi) != e.Mode {
+	if fi.IsDir() || treeMode(fi) != e.Mode || hollow(fi) {
 		return false, nil
 	}
 	content, err := readEntry(full, e.Mode)
 	if err != nil {
 		return false, err
 	}
-	return blobID(content) == e.Blob, nil
-}
-
-// blobID is git's name for content.
-func blobID(content []byte) digest.Digest {
-	h := sha1.New()
-	fmt.Fprintf(h, "blob %d\x00", len(content))
-	h.Write(content)
-	var d digest.Digest
-	copy(d[len(d)-sha1.Size:], h.Sum(nil))
-	return d
+	return digest.OfObject("blob", content) == e.Blob, nil
 }

@@ -87,7 +87,7 @@ func (p *process) reply() (*reply, error) {
 		return nil, p.died(err)
 	}
 	if r.Error != "" {
-		return nil, errors.New("sandbox: " + r.Error)
+		return nil, errors.New("host: sandbox: " + r.Error)
 	}
 	return &r, nil
 }
@@ -134,32 +134,43 @@ func (p *process) reap(level run.Isolation) {
 // pump reads stdout and stderr in the order in which they become ready and gives what it reads to f, until both are at their end or stop is set. One
 // goroutine reads both, for the order between them is the order of its reads.
 func (p *process) pump(stop *atomic.Bool, f func(stream byte, data []byte)) error {
-	fds := []unix.PollFd{{Fd: int32(p.stdout.Fd()), Events: unix.POLLIN}, {Fd: int32(p.stderr.Fd()), Events: unix.POLLIN}}
+	o := newOutputs(int(p.stdout.Fd()), int(p.stderr.Fd()))
 	buf := make([]byte, 64<<10)
-	for open := len(fds); open > 0 && !stop.Load(); {
-		if _, err := unix.Poll(fds, 100); err != nil {
+	for o.open() && !stop.Load() {
+		if _, err := unix.Poll(o[:], 100); err != nil {
 			if err == unix.EINTR {
 				continue
 			}
 			return err
 		}
-		for i := range fds {
-			if fds[i].Fd < 0 || fds[i].Revents == 0 {
-				continue
-			}
-			n, err := unix.Read(int(fds[i].Fd), buf)
-			if err == unix.EINTR || err == unix.EAGAIN {
-				continue
-			}
-			if n <= 0 {
-				fds[i].Fd = -1
-				open--
-				continue
-			}
+		o.read(buf, f)
+	}
+	return nil
+}
+
+// outputs are the reading ends of a command's stdout and stderr, as poll wants them. One that is at its end has no descriptor.
+type outputs [2]unix.PollFd
+
+func newOutputs(stdout, stderr int) *outputs {
+	return &outputs{{Fd: int32(stdout), Events: unix.POLLIN}, {Fd: int32(stderr), Events: unix.POLLIN}}
+}
+
+func (o *outputs) open() bool { return o[0].Fd >= 0 || o[1].Fd >= 0 }
+
+// read reads once from each that is ready, and gives f what it read.
+func (o *outputs) read(buf []byte, f func(stream byte, data []byte)) {
+	for i := range o {
+		if o[i].Fd < 0 || o[i].Revents == 0 {
+			continue
+		}
+		switch n, err := unix.Read(int(o[i].Fd), buf); {
+		case err == unix.EINTR || err == unix.EAGAIN:
+		case n <= 0:
+			o[i].Fd = -1
+		default:
 			f(byte(i+1), buf[:n])
 		}
 	}
-	return nil
 }
 
 // waitLock waits for the lock on a file until ctx ends.

@@ -122,13 +122,13 @@ type scratch struct {
 	lock *os.File
 }
 
-// scratch makes a directory below parent. Its lock tells a later collection that it is in use, and dies with this process.
+// newScratch makes a directory below parent. Its lock tells a later collection that it is in use, and dies with this process.
 func newScratch(parent string) (*scratch, error) {
-	if err := os.MkdirAll(parent, 0o755); err != nil {
+	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, err
 	}
 	dir := filepath.Join(parent, newID())
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
@@ -167,21 +167,21 @@ func (s *store) publish(m *meta, fresh map[string]string, indexFile string) erro
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := os.MkdirAll(s.path("layers"), 0o755); err != nil {
+	if err := os.MkdirAll(s.path("layers"), 0o700); err != nil {
 		return err
 	}
 	for id, dir := range fresh {
 		if err := os.Rename(dir, s.layer(id)); err != nil {
-			return fmt.Errorf("states: keep a layer of %s: %w", m.Name, err)
+			return fmt.Errorf("move a layer: %w", err)
 		}
 	}
-	if err := os.MkdirAll(s.path(m.Name), 0o755); err != nil {
+	if err := os.MkdirAll(s.path(m.Name), 0o700); err != nil {
 		return err
 	}
 	os.Remove(s.path(m.Name, "index"))
 	if indexFile != "" {
 		if err := os.Rename(indexFile, s.path(m.Name, "index")); err != nil {
-			return fmt.Errorf("states: keep the index of %s: %w", m.Name, err)
+			return fmt.Errorf("move the index: %w", err)
 		}
 	}
 	aside := s.path(m.Name, "meta."+newID())
@@ -223,7 +223,7 @@ func (s *store) list() ([]*meta, map[string]time.Time, error) {
 	return metas, used, nil
 }
 
-// Stat lists what there is, least recently used first.
+// stat lists what there is, least recently used first.
 func (s *store) stat() ([]Stat, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,7 +250,7 @@ func (s *store) remove(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pinned[name] > 0 {
-		return fmt.Errorf("states: %s is in use", name)
+		return fmt.Errorf("host: state %s is in use", name)
 	}
 	if err := s.forget(name); err != nil {
 		return err

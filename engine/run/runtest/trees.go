@@ -5,7 +5,6 @@ package runtest
 import (
 	"cmp"
 	"context"
-	"crypto/sha1"
 	"fmt"
 	"io/fs"
 	"os"
@@ -49,7 +48,7 @@ func (t *Trees) Add(files map[string]string) digest.Digest {
 		} else if strings.HasPrefix(content, program) {
 			e.Mode = 0o755
 		}
-		e.Blob = gitID(fmt.Appendf(nil, "blob %d\x00%s", len(content), content))
+		e.Blob = digest.OfObject("blob", []byte(content))
 		t.blobs[e.Blob] = []byte(content)
 		entries = append(entries, e)
 	}
@@ -57,16 +56,9 @@ func (t *Trees) Add(files map[string]string) digest.Digest {
 	for _, e := range entries {
 		fmt.Fprintf(&sum, "%s %o %s\n", e.Path, e.Mode, e.Blob)
 	}
-	id := gitID([]byte(sum.String()))
+	id := digest.OfObject("list", []byte(sum.String()))
 	t.trees[id] = entries
 	return id
-}
-
-func gitID(b []byte) digest.Digest {
-	h := sha1.Sum(b)
-	var d digest.Digest
-	copy(d[len(d)-len(h):], h[:])
-	return d
 }
 
 // Entries lists a tree.
