@@ -57,8 +57,8 @@ func (a *app) log(cmd *cobra.Command, arg, only string) error {
 	if l == nil {
 		return exitWith(ExitFailed, fmt.Errorf("%s has not run", addr))
 	}
-	if l.log.IsZero() && !a.view.json {
-		return s.logsBelow(o.Steps[step].Task, addr)
+	if id := o.Steps[step].Task; l.log.IsZero() && s.graph.Tasks[id].Spec.Kind().Pure && !a.view.json {
+		return s.logsBelow(id, addr)
 	}
 	return a.showLog(st, addr, l, only)
 }
