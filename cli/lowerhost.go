@@ -95,6 +95,17 @@ func (h *lowerHost) File(path string) ([]byte, error) {
 	return b, nil
 }
 
+// Exists says whether something stands at a path; what does not may come.
+func (h *lowerHost) Exists(path string) bool {
+	_, err := os.Lstat(path)
+	if err != nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.read = append(h.read, decl.Read{Path: path, Absent: true})
+	}
+	return err == nil
+}
+
 func (h *lowerHost) Glob(patterns []string) ([]string, error) {
 	var out []string
 	for _, p := range patterns {

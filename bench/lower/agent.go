@@ -54,6 +54,7 @@ func (l *lowerer) agent(a *agent) bool {
 	if prompt, ok := get[decl.Bytes](l, a.block, "prompt", a.each); ok {
 		s.Prompt = data(prompt)
 	}
+	l.checkAgent(a)
 	switch {
 	case s.Agent == "predictions":
 		file, _ := get[string](l, a.block, "file", a.each)

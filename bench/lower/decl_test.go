@@ -145,6 +145,8 @@ func (h *host) File(path string) ([]byte, error) {
 	return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
 }
 
+func (h *host) Exists(path string) bool { return path != "/nosuch" }
+
 func (h *host) Glob(patterns []string) ([]string, error) {
 	h.globs++
 	var list []string

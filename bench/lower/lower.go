@@ -21,6 +21,8 @@ type Host interface {
 	Dir(path string, ignore []string) ([]task.FileInput, error)
 	// File reads a file; its error wraps fs.ErrNotExist where there is none.
 	File(path string) ([]byte, error)
+	// Exists says whether something stands at a path.
+	Exists(path string) bool
 	// Glob lists the workspace's files that match any of the patterns, relative, slash-separated and sorted.
 	Glob(patterns []string) ([]string, error)
 	// Predictions reads a file of candidate patches, by instance id.
