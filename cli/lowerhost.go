@@ -95,17 +95,6 @@ func (h *lowerHost) File(path string) ([]byte, error) {
 	return b, nil
 }
 
-// Exists says whether something stands at a path; what does not may come.
-func (h *lowerHost) Exists(path string) bool {
-	_, err := os.Lstat(path)
-	if err != nil {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.read = append(h.read, decl.Read{Path: path, Absent: true})
-	}
-	return err == nil
-}
-
 func (h *lowerHost) Glob(patterns []string) ([]string, error) {
 	var out []string
 	for _, p := range patterns {
@@ -144,6 +133,16 @@ func (h *lowerHost) Predictions(path string) (map[string]kind.Data, error) {
 		out[p.Instance] = kind.Data{Digest: digest.Of(p.Patch), Load: func() ([]byte, error) { return p.Patch, nil }}
 	}
 	return out, nil
+}
+
+func (h *lowerHost) Exists(path string) bool {
+	if _, err := os.Stat(path); err == nil {
+		return true
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.read = append(h.read, decl.Read{Path: path, Absent: true})
+	return false
 }
 
 func (h *lowerHost) Platform() string { return runtime.GOOS + "/" + runtime.GOARCH }

@@ -2,7 +2,6 @@ package exec
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"path"
 	"slices"
@@ -33,15 +32,18 @@ func Compose(repo *tree.Repo, blobs task.Blobs) task.Executor {
 			return task.Outcome{}, err
 		}
 		out := task.Outcome{Status: task.OK, Outputs: []task.Output{{Role: kind.Tree, Digest: id}}}
+		// What was done is an output, for a cell's outcome tells of it though the tree be the same.
+		if err := put(blobs, &out, kind.Composed, did); err != nil {
+			return out, err
+		}
 		if c.touched() {
 			out.Flags = []string{verdict.FlagResetProtected}
 		}
-		out.Evidence, err = json.Marshal(did)
-		return out, err
+		return out, nil
 	})
 }
 
-// composed is the evidence of a compose: paths made what they are in base_test, and protected paths that were not, for gold changes them.
+// composed is what a compose did: paths made what they are in base_test, and protected paths that were not, for gold changes them.
 type composed struct {
 	Reset  []string `json:"reset"`
 	Exempt []string `json:"exempt"`

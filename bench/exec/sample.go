@@ -3,9 +3,9 @@ package exec
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
-	"strings"
 
 	"pbuild/bench/agent"
 	"pbuild/bench/kind"
@@ -93,26 +93,31 @@ func (s *Samples) command(ctx context.Context, spec *kind.SampleSpec, a *task.At
 	case res.Exit != 0:
 		out.Outcome = string(verdict.AgentCrash)
 	}
-	end, err := s.endTree(ctx, a.Input("base").Digest, res.Changes)
+	end, refused, err := s.endTree(ctx, a.Input("base").Digest, res.Changes)
 	if err != nil {
 		return out, err
+	}
+	if maps.Copy(refused, res.Skipped); len(refused) > 0 {
+		out.Flags = append(out.Flags, "left_out")
+		if out.Reason == "" {
+			first := slices.Min(slices.Collect(maps.Keys(refused)))
+			out.Reason = fmt.Sprintf("%d changed paths are left out, such as %.100q: %s", len(refused), first, refused[first])
+		}
 	}
 	out.Outputs = []task.Output{{Role: kind.Tree, Digest: end}, {Role: "trajectory", Digest: out.Log}}
 	return out, nil
 }
 
-// endTree is base with what the agent changed. A repository that the agent made for itself is not part of it.
-func (s *Samples) endTree(ctx context.Context, base digest.Digest, changes []run.Change) (digest.Digest, error) {
-	var edits []tree.Edit
-	for _, ch := range changes {
-		if slices.Contains(strings.Split(ch.Path, "/"), ".git") {
-			continue
-		}
-		edits = append(edits, tree.Edit{Path: ch.Path, Mode: ch.Mode, Content: ch.Content})
+// endTree is base with what the agent changed, and the paths of which no tree can hold what became of them.
+func (s *Samples) endTree(ctx context.Context, base digest.Digest, changes []run.Change) (end digest.Digest, refused map[string]string, err error) {
+	edits := make([]tree.Edit, len(changes))
+	for i, ch := range changes {
+		edits[i] = tree.Edit{Path: ch.Path, Mode: ch.Mode, Content: ch.Content}
 	}
-	edits, err := s.Trees.Unignored(ctx, base, edits)
-	if err != nil {
-		return digest.Digest{}, err
+	edits, refused = tree.Holdable(edits)
+	if edits, err = s.Trees.Unignored(ctx, base, edits); err != nil {
+		return end, nil, err
 	}
-	return s.Trees.Edit(ctx, base, edits)
+	end, err = s.Trees.Edit(ctx, base, edits)
+	return end, refused, err
 }

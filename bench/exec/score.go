@@ -46,7 +46,7 @@ func (j *Judge) Score(ctx context.Context, a *task.Attempt) (task.Outcome, error
 	s := verdict.Parse(spec, in, expected)
 	out := task.Outcome{Status: task.OK, Verdict: s.Verdict, Exit: s.Exit, Reason: s.Detail}
 	if s.Verdict == task.Pass {
-		out.Facts = []string{"pass"}
+		out.Facts = []string{kind.Passed}
 	}
 	if s.Truncated {
 		out.Flags = []string{verdict.FlagOutputTruncated}
@@ -111,7 +111,7 @@ func (j *Judge) attempts(a *task.Attempt, prefix string, n int) ([]verdict.Attem
 		}
 		at := verdict.Attempt{Status: test.Status}
 		if test.Record != nil {
-			at.Log, at.Key = test.Record.Log.String(), test.Record.Key.String()
+			at.Log = test.Record.Log.String()
 		}
 		if at.Status == task.OK && score != nil {
 			at.Status = score.Status

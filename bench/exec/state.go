@@ -29,7 +29,6 @@ type Commands struct {
 // stateEvidence is what a state's record says of its workspace, so that one made again can be compared.
 type stateEvidence struct {
 	Manifest digest.Digest `json:"manifest"`
-	Reset    []string      `json:"reset,omitempty"`
 }
 
 // State runs a command that leaves a state.
@@ -202,7 +201,7 @@ func (c *Commands) outcome(res *run.Result, cmd *run.Command, a *task.Attempt) (
 		out.Verdict = task.Fail
 		out.Reason = fmt.Sprintf("exit status %d", res.Exit)
 	default:
-		out.Facts = []string{"pass"}
+		out.Facts = []string{kind.Passed}
 	}
 	if res.OutOfMem {
 		out.Flags = append(out.Flags, verdict.FlagOutOfMemory)
@@ -221,13 +220,13 @@ func (c *Commands) outcome(res *run.Result, cmd *run.Command, a *task.Attempt) (
 	if out.Log, err = c.Blobs.Put(res.Log); err != nil {
 		return out, err
 	}
-	out.Evidence, err = json.Marshal(stateEvidence{Manifest: res.Manifest, Reset: res.Reset})
+	out.Evidence, err = json.Marshal(stateEvidence{Manifest: res.Manifest})
 	return out, err
 }
 
 // keepResult stores what scores and verdicts read of a build or test.
 func (c *Commands) keepResult(out *task.Outcome, res *run.Result) error {
-	r := kind.Run{Exit: res.Exit, TimedOut: res.TimedOut, Truncated: res.Truncated, Log: out.Log, Refused: res.Refused}
+	r := kind.Run{Exit: res.Exit, TimedOut: res.TimedOut, Truncated: res.Truncated, OutOfMem: res.OutOfMem, Log: out.Log, Refused: res.Refused, Reset: res.Reset}
 	for path, content := range res.Reports {
 		d, err := c.Blobs.Put(content)
 		if err != nil {

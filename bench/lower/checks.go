@@ -2,7 +2,6 @@ package lower
 
 import (
 	"path"
-	"slices"
 	"strings"
 
 	"pbuild/bench/decl"
@@ -66,26 +65,6 @@ func (l *lowerer) treeGlobs(b *decl.Block, name string, each *decl.Each) int {
 		}
 	}
 	return len(globs)
-}
-
-// checkHost looks at a runtime that is this machine.
-func (l *lowerer) checkHost(b *decl.Block, each *decl.Each) {
-	l.noEffect(b, "user", each, "says nothing of a host runtime: its commands run as whoever runs pbuild.")
-	l.noEffect(b, "workdir", each, "says nothing of a host runtime: its workspace is where the machine's isolation can show it.")
-	if list, _ := get[[]string](l, b, "platforms", each); len(list) > 0 && !slices.Contains(list, l.host.Platform()) {
-		l.errorf(at(b, "platforms"), each, "Platform not offered", "%s is this machine, which is %s, not %s.", memberName(b, each), l.host.Platform(), strings.Join(list, " or "))
-	}
-	host := b.Nested("host")
-	paths, _ := get[[]string](l, host, "paths", each)
-	for _, p := range paths {
-		switch {
-		case !path.IsAbs(p):
-			l.errorf(at(host, "paths"), each, "Not an absolute path", "%q in `paths` is to be a path of this machine, from its root.", p)
-		case !l.host.Exists(p):
-			l.diags.Add(decl.Diagnostic{Severity: decl.Warning, Summary: "Path does not exist", Range: at(host, "paths"), Row: each.Place(),
-				Detail: p + " is not on this machine, so that no command will see it."})
-		}
-	}
 }
 
 // checkAgent looks at an agent's limits: of a program that pbuild only starts, it sees neither the steps nor the cost.

@@ -117,5 +117,8 @@ func (l *lowerer) verdict(in *instance, policy kind.VerdictSpec) []task.Step {
 		}
 	}
 	id := l.add(task.Task{Spec: &policy, Deps: deps})
+	if policy.OnReject == "error" { // another gate may have added it, to which a rejection is nothing
+		l.graph.Tasks[id].Spec.(*kind.VerdictSpec).OnReject = "error"
+	}
 	return append(steps, task.Step{Name: "verdict", Task: id})
 }

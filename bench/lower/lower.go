@@ -21,12 +21,12 @@ type Host interface {
 	Dir(path string, ignore []string) ([]task.FileInput, error)
 	// File reads a file; its error wraps fs.ErrNotExist where there is none.
 	File(path string) ([]byte, error)
-	// Exists says whether something stands at a path.
-	Exists(path string) bool
 	// Glob lists the workspace's files that match any of the patterns, relative, slash-separated and sorted.
 	Glob(patterns []string) ([]string, error)
 	// Predictions reads a file of candidate patches, by instance id.
 	Predictions(path string) (map[string]kind.Data, error)
+	// Exists says whether there is such a file or directory.
+	Exists(path string) bool
 	// Platform is this machine's, such as linux/amd64.
 	Platform() string
 	// Secret is the value of a sensitive variable, for the process that needs it.
@@ -44,9 +44,13 @@ func Lower(ws *decl.Workspace, h Host) (*task.Graph, decl.Diagnostics) {
 		envs: map[envKey]*environment{}, made: map[string]maker{}, tasks: map[*decl.Block][]*pending{},
 	}
 	settings := ws.Find("pbuild", "")
+	if floor, _ := get[string](l, settings, "min_isolation", nil); floor == "container" {
+		l.errorf(at(settings, "min_isolation"), nil, "Isolation not available", "No runner of this version gives container: every record would be too weak. Ask for sealed.")
+	}
 	l.graph.Salt, _ = get[string](l, settings, "salt", nil)
 	l.reportDir = or(l, settings, "report_dir", nil, "reports")
 
+	l.mentions()
 	l.declareFiles()
 	for _, typ := range order {
 		for _, b := range ws.Blocks {
@@ -84,7 +88,8 @@ type lowerer struct {
 	open       []*pending // tasks that are being added, each for the one before
 	madeSorted []string   // the paths of made, once a pattern asks
 	reportDir  string
-	edges      int // that depends_on has made
+	mentioned  map[string]bool // the columns that reports mention and that not every report has
+	edges      int             // that depends_on has made
 }
 
 // lowered is what became of a block.

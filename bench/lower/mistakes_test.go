@@ -8,6 +8,9 @@ import (
 	"pbuild/bench/decl"
 	"pbuild/bench/kind"
 	"pbuild/engine/digest"
+	"pbuild/engine/task"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // with is the small workspace after an edit, keyed by block address.
@@ -42,8 +45,11 @@ func TestMistakes(t *testing.T) {
 		{"no probe", "Host runtime without a probe", map[string]attrs{"runtime.go": {"probe": nil}}, nil},
 		{"probe fails", "The probe of runtime.go: exit status 1", map[string]attrs{"runtime.go": {"probe": []string{"false"}}}, nil},
 		{"platform", "runtime.go is for linux/amd64, not for linux/arm64", map[string]attrs{"instance.go": {"platform": "linux/arm64"}}, nil},
+		{"user on the host", "user is for runtimes with an image", map[string]attrs{"runtime.go": {"user": "nobody"}}, nil},
+		{"workdir on the host", "workdir is for runtimes with an image", map[string]attrs{"runtime.go": {"workdir": "/w"}}, nil},
+		{"platform of another machine", "which is linux/amd64 and none of plan9/arm", map[string]attrs{"runtime.go": {"platforms": []string{"plan9/arm"}}}, nil},
+		{"isolation of no runner", "No runner of this version gives container", nil, []*decl.Block{block("pbuild", "", attrs{"min_isolation": "container"})}},
 		{"state", "is none of base and gold", map[string]attrs{"gate.go": {"states": []string{"silver"}}}, nil},
-		{"platform of a host runtime", "runtime.go is this machine, which is linux/amd64, not linux/riscv64", map[string]attrs{"runtime.go": {"platforms": []string{"linux/riscv64"}}}, nil},
 		{"no tests", "instance.go[\"a\"] has `fix` or `oracle` and no `test_files`", map[string]attrs{"instance.go": {"test_files": nil}}, nil},
 		{"tests outside the tree", "\"/tests/**\" in `test_files` matches nothing: paths are relative to the tree's root, such as \"tests/**\"", map[string]attrs{"instance.go": {"test_files": []string{"/tests/**"}}}, nil},
 		{"tests above the tree", "\"../t\" in `test_data` matches nothing", map[string]attrs{"instance.go": {"test_data": []string{"../t"}}}, nil},
@@ -72,6 +78,11 @@ func TestMistakes(t *testing.T) {
 			block("source", "", nil, block("dir", "", attrs{"path": "src"})), command("test", "true"))}},
 		{"no source", "instance.x needs `source`", nil, []*decl.Block{block("instance", "x", attrs{"runtime": ref("runtime.go"), "gold_patch": text("g")}, command("test", "true"))}},
 		{"Dockerfile", "Dockerfile cannot be read", nil, []*decl.Block{block("runtime", "img", nil, block("build", "", attrs{"context": "c"}))}},
+		{"unknown column", `report.all has no column "outcom". Did you mean outcome? There are instance, agent,`, map[string]attrs{"report.all": {"columns": []string{"instance", "outcom"}}}, nil},
+		{"unknown group", `report.all has no column "origin". There are instance, agent,`, map[string]attrs{"report.all": {"by": []string{"origin"}}}, nil},
+		{"unknown column in a filter", `report.all has no column "colour"`, map[string]attrs{"report.all": {"filter": "outcome=failed,colour!=red"}}, nil},
+		{"filter without a value", `filter term "x" is not COLUMN=VALUE`, map[string]attrs{"report.all": {"filter": "x"}}, nil},
+		{"filter by no outcome", `"won" is none of the outcomes`, map[string]attrs{"report.all": {"filter": "outcome=won"}}, nil},
 		{"circle of blocks", "depends on itself", map[string]attrs{"runtime.go": {"depends_on": refs("gate.go")}}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -117,14 +128,11 @@ func TestWithoutEffect(t *testing.T) {
 	}
 	for _, c := range []struct {
 		want string
-		edit func(runtime, instance *decl.Block)
+		edit func(instance *decl.Block)
 	}{
-		{"`user` says nothing of a host runtime", func(r, _ *decl.Block) { set(r, "user", "me") }},
-		{"`workdir` says nothing of a host runtime", func(r, _ *decl.Block) { set(r, "workdir", "/src") }},
-		{"/nosuch is not on this machine", func(r, _ *decl.Block) { set(r.Nested("host"), "paths", []string{"/usr", "/nosuch"}) }},
-		{"`pass_to_pass` says nothing where `format` is \"exit\"", func(_, in *decl.Block) { set(in.Nested("test"), "pass_to_pass", []string{"TestA"}) }},
-		{"`report` is not read where `format` is \"exit\"", func(_, in *decl.Block) { set(in.Nested("test"), "report", []string{"r.xml"}) }},
-		{"instance.go[\"b\"] has no `test_patch`", func(_, in *decl.Block) {
+		{"`pass_to_pass` says nothing where `format` is \"exit\"", func(in *decl.Block) { set(in.Nested("test"), "pass_to_pass", []string{"TestA"}) }},
+		{"`report` is not read where `format` is \"exit\"", func(in *decl.Block) { set(in.Nested("test"), "report", []string{"r.xml"}) }},
+		{"instance.go[\"b\"] has no `test_patch`", func(in *decl.Block) {
 			set(in, "gold_patch", decl.Bytes{Data: []byte("g")})
 			in.Attrs["test_patch"] = &decl.Attr{Name: "test_patch", Range: in.Range, Expr: ofEach(func(e *decl.Each) any {
 				if e.Key == "b" {
@@ -141,11 +149,26 @@ func TestWithoutEffect(t *testing.T) {
 		if _, diags := lowered1(t, ws, h); len(diags) != 0 {
 			t.Fatalf("before: %v", diags)
 		}
-		c.edit(ws.Find("runtime", "go"), ws.Find("instance", "go"))
+		c.edit(ws.Find("instance", "go"))
 		_, diags := lowered1(t, ws, h)
 		if len(diags) != 1 || diags[0].Severity != decl.Warning || !strings.Contains(diags[0].Detail, c.want) {
 			t.Errorf("got %v, want %s", diags, c.want)
 		}
+	}
+}
+
+func TestMissingHostPath(t *testing.T) {
+	ws, h := small()
+	b := ws.Find("runtime", "go")
+	nested := b.Nested("host")
+	if nested == nil {
+		nested = block("host", "", nil)
+		b.Blocks = append(b.Blocks, nested)
+	}
+	nested.Attrs["paths"] = &decl.Attr{Name: "paths", Expr: value{[]string{"/usr", "/nosuch/tools"}}}
+	_, diags := lowered1(t, ws, h)
+	if len(diags) != 1 || diags[0].Severity != decl.Warning || !strings.Contains(diags[0].Detail, "/nosuch/tools is among the paths of runtime.go") {
+		t.Errorf("got %v", diags)
 	}
 }
 
@@ -167,6 +190,26 @@ func TestReportOverSeveralMatrices(t *testing.T) {
 	s := g.Tasks[lookup(t, g, "report.all/md")].Spec.(*kind.ReportSpec)
 	if len(s.Cells) != 7 || s.Of != "matrix.main, matrix.nop" || s.Cells[2].Agent != "nop" || s.Cells[2].Sample != 0 {
 		t.Errorf("%d cells of %s: %+v", len(s.Cells), s.Of, s.Cells)
+	}
+}
+
+// A report knows an instance's provenance by name, also behind a gate; its key holds what it mentions, and nothing else of it.
+func TestProvenanceIsAColumn(t *testing.T) {
+	provenance := func(year string) *task.Graph {
+		ws, h := with(map[string]attrs{"report.all": {"columns": []string{"instance", "origin", "seconds"}, "by": []string{"pull"}, "filter": "origin!=x"}})
+		in := ws.Find("instance", "go")
+		in.Blocks = append(in.Blocks, block("provenance", "", attrs{"origin": column("base"), "pull": []any{float64(7)}, "year": year}))
+		g, _ := lowered1(t, ws, h)
+		return g
+	}
+	g, other := provenance("2024"), provenance("2025")
+	id := lookup(t, g, "report.all/md")
+	got := g.Tasks[id].Spec.(*kind.ReportSpec).Cells[0].Provenance
+	if diff := cmp.Diff(map[string]string{"origin": "v1", "pull": "[7]"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if keys(g)[id] != keys(other)[id] {
+		t.Error("what no report mentions is in a key")
 	}
 }
 
@@ -196,6 +239,30 @@ func TestProtect(t *testing.T) {
 	} {
 		if got := strings.Join(protect(c.format, strings.Fields(c.argv), c.cwd, []string{"own/**"}), " "); got != c.want {
 			t.Errorf("%s, %s in %q: got %s, want %s", c.format, c.argv, c.cwd, got, c.want)
+		}
+	}
+}
+
+// Two gates that differ in on_reject alone share their verdicts: a rejection fails the apply if either says so, in whatever order they stand.
+func TestOnRejectOfSharedVerdicts(t *testing.T) {
+	for _, order := range [][]string{{"error", "exclude"}, {"exclude", "error"}} {
+		ws, h := small()
+		ws.Blocks = slices.DeleteFunc(ws.Blocks, func(b *decl.Block) bool { return b.Type == "gate" })
+		for i, on := range order {
+			name := []string{"go", "second"}[i]
+			ws.Blocks = append(ws.Blocks, block("gate", name, attrs{"instances": refs("instance.go"), "on_reject": on}))
+		}
+		g, _ := lowered1(t, ws, h)
+		n := 0
+		for _, tk := range g.Tasks {
+			if v, ok := tk.Spec.(*kind.VerdictSpec); ok {
+				if n++; v.OnReject != "error" {
+					t.Errorf("gates in the order %q: a verdict has on_reject = %q", order, v.OnReject)
+				}
+			}
+		}
+		if n != 2 {
+			t.Errorf("%d verdicts of two instances", n)
 		}
 	}
 }

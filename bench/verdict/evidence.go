@@ -40,8 +40,7 @@ func (s Step) say(what string) string {
 type Attempt struct {
 	Status task.Status
 	Score  Score
-	Log    string // digests, for the evidence
-	Key    string
+	Log    string // its digest, for the evidence
 }
 
 // passing is how many attempts passed.
@@ -60,7 +59,7 @@ func firstFailed(attempts []Attempt) int {
 	return max(0, slices.IndexFunc(attempts, func(a Attempt) bool { return a.Score.Verdict != task.Pass }))
 }
 
-// AttemptEvidence is what a gate or cell keeps of one attempt.
+// AttemptEvidence is what a gate or cell keeps of one attempt. It does not name the test's key, which may change where nothing of this does.
 type AttemptEvidence struct {
 	Exit     int          `json:"exit"`
 	TimedOut string       `json:"timed_out,omitempty"`
@@ -68,11 +67,10 @@ type AttemptEvidence struct {
 	Reason   Reason       `json:"reason,omitempty"`
 	Detail   string       `json:"detail,omitempty"`
 	Log      string       `json:"log,omitempty"`
-	Key      string       `json:"key,omitempty"`
 }
 
 func (a Attempt) evidence() AttemptEvidence {
-	return AttemptEvidence{a.Score.Exit, a.Score.TimedOut, a.Score.Verdict, a.Score.Reason, a.Score.Detail, a.Log, a.Key}
+	return AttemptEvidence{a.Score.Exit, a.Score.TimedOut, a.Score.Verdict, a.Score.Reason, a.Score.Detail, a.Log}
 }
 
 // IDEvidence is one id's results, an attempt each, in both states.

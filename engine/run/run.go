@@ -136,6 +136,7 @@ type Result struct {
 	Truncated bool
 	Reports   map[string][]byte // those that were made; a link, a special file or one over 64 MiB is not
 	Refused   map[string]string // reports that were there and not collected, with the reason
+	Skipped   map[string]string // changed paths that are not among the Changes, for no tree can hold them, with the reason
 	Changes   []Change          // with Command.Changes, sorted by path
 	Reset     []string          // paths that Start.Reset changed or removed, sorted
 	Manifest  digest.Digest     // of the kept workspace: sorted path, mode, size, content

@@ -112,8 +112,8 @@ func (r *Repo) Close() error {
 
 // ensure makes a repository aside and renames it, so that two processes that make the same one cannot see half of it.
 func ensure(dir string) error {
-	if _, err := os.Stat(filepath.Join(dir, "HEAD")); err == nil {
-		return write(dir)
+	if _, err := os.Stat(dir); err == nil {
+		return write(dir) // what it lacks was taken away
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -132,7 +132,7 @@ func ensure(dir string) error {
 		return err
 	}
 	if err := os.Rename(aside, dir); err != nil {
-		if _, there := os.Stat(filepath.Join(dir, "HEAD")); there != nil {
+		if _, there := os.Stat(dir); there != nil {
 			return err
 		}
 	}

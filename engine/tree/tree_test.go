@@ -82,6 +82,32 @@ func TestProcessesMakeOneRepository(t *testing.T) {
 	}
 }
 
+// A repository of which a part was taken away is completed, and keeps what it has.
+func TestRepositoryIsCompleted(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "trees.git")
+	r, err := Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := r.Edit(t.Context(), emptyTree, []Edit{{Path: "f", Mode: 0o644, Content: []byte("x")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	for _, part := range []string{"HEAD", "refs", "config", "pbuild", "info"} {
+		if err := os.RemoveAll(filepath.Join(dir, part)); err != nil {
+			t.Fatal(err)
+		}
+		if r, err = Open(t.Context(), dir); err != nil {
+			t.Fatalf("without %s: %v", part, err)
+		}
+		if got, ok, err := r.ReadFile(t.Context(), id, "f"); string(got) != "x" || !ok || err != nil {
+			t.Errorf("without %s: %q, %v, %v", part, got, ok, err)
+		}
+		r.Close()
+	}
+}
+
 // A killed writer leaves no tree that Has calls whole and is not.
 func TestKilledWriter(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "trees.git")

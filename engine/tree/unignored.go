@@ -7,6 +7,20 @@ import (
 	"pbuild/engine/digest"
 )
 
+// Holdable parts edits into those that a tree can hold, and the paths of those that none can, each with the reason: Edit refuses all of a candidate for one
+// of these, and it is not for a candidate to choose that it cannot be judged.
+func Holdable(edits []Edit) (kept []Edit, refused map[string]string) {
+	refused = map[string]string{}
+	for _, e := range edits {
+		if err := checkEdit(e); err != nil {
+			refused[e.Path] = err.Error()
+			continue
+		}
+		kept = append(kept, e)
+	}
+	return kept, refused
+}
+
 // Unignored returns the edits without those that add files which the .gitignore files of base leave out of commits: what a build or an editor dropped there.
 func (r *Repo) Unignored(ctx context.Context, base digest.Digest, edits []Edit) ([]Edit, error) {
 	entries, err := r.Entries(ctx, base)

@@ -52,7 +52,7 @@ func (s *session) execute(ctx context.Context, sp *spec) (*run.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(s.r.states.path("layers"), 0o755); err != nil {
+	if err := os.MkdirAll(s.r.states.path("layers"), 0o700); err != nil {
 		return nil, err
 	}
 	w.p, err = startInit(sp, index)
@@ -72,12 +72,7 @@ func (s *session) execute(ctx context.Context, sp *spec) (*run.Result, error) {
 	for p, b := range res.Reports {
 		res.Reports[p], _ = redact(b, w.log.secrets, true)
 	}
-	for _, note := range e.Skipped {
-		if res.Refused == nil {
-			res.Refused = map[string]string{}
-		}
-		res.Refused[note] = "it is neither a file nor a link"
-	}
+	res.Skipped = e.Skipped
 	return res, nil
 }
 

@@ -3,7 +3,6 @@ package host
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -90,27 +89,25 @@ func mergeDir(dst, src string) error {
 		return err
 	}
 	for _, e := range entries {
-		to, from := filepath.Join(dst, e.Name()), filepath.Join(src, e.Name())
-		fi, err := e.Info()
-		if err != nil {
-			return err
-		}
-		if isWhiteout(fi) {
-			if err := removeAll(to); err != nil {
-				return err
-			}
-			continue
-		}
-		if fi.IsDir() {
-			err = mergeSubdir(to, from, fi)
-		} else {
-			err = copyFile(to, from, fi)
-		}
-		if err != nil {
+		err := mergeOne(filepath.Join(dst, e.Name()), filepath.Join(src, e.Name()), e)
+		if err != nil && !nameless(err) {
 			return err
 		}
 	}
 	return nil
+}
+
+func mergeOne(to, from string, e fs.DirEntry) error {
+	fi, err := e.Info()
+	switch {
+	case err != nil:
+		return err
+	case isWhiteout(fi):
+		return removeAll(to)
+	case fi.IsDir():
+		return mergeSubdir(to, from, fi)
+	}
+	return copyFile(to, from, fi)
 }
 
 func mergeSubdir(to, from string, fi fs.FileInfo) error {
@@ -166,7 +163,7 @@ func copyFile(to, from string, fi fs.FileInfo) error {
 		return err
 	}
 	if reflink(out, in) != nil {
-		_, err = io.Copy(out, in)
+		err = copyData(out, in, fi.Size())
 	}
 	if err == nil {
 		err = out.Chmod(fi.Mode().Perm())

@@ -29,6 +29,8 @@ func isOpaque(string) bool                     { return false }
 func setOpaque(string) error                   { return nil }
 func reflink(_, _ *os.File) error              { return errors.ErrUnsupported }
 func ctime(fi fs.FileInfo) int64               { return fi.ModTime().UnixNano() }
+func copyData(*os.File, *os.File, int64) error { return errors.ErrUnsupported }
+func allocated(fi fs.FileInfo) int64           { return fi.Size() }
 func hardLinks(fs.FileInfo) uint64             { return 1 }
 func tryLock(*os.File) error                   { return nil }
 func waitLock(context.Context, *os.File) error { return nil }

@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/gob"
+	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -13,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 
 	"golang.org/x/sync/errgroup"
 
@@ -29,19 +32,25 @@ type indexed struct {
 	Mtime  int64
 	Ctime  int64
 	Digest digest.Digest
+	Hollow bool // known by its size alone
 }
 
 // index lists the files below root, sorted by path, with their digests, taking those it can from known.
 func index(root string, known []indexed) ([]indexed, error) {
 	var all []indexed
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
+		switch {
+		case nameless(err):
+			return fs.SkipDir
+		case err != nil:
 			return err
-		}
-		if d.IsDir() {
+		case d.IsDir():
 			return nil
 		}
 		fi, err := d.Info()
+		if nameless(err) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -49,7 +58,7 @@ func index(root string, known []indexed) ([]indexed, error) {
 		if err != nil {
 			return err
 		}
-		all = append(all, indexed{Path: filepath.ToSlash(rel), Mode: treeMode(fi), Size: fi.Size(), Mtime: fi.ModTime().UnixNano(), Ctime: ctime(fi)})
+		all = append(all, indexed{Path: filepath.ToSlash(rel), Mode: treeMode(fi), Size: fi.Size(), Mtime: fi.ModTime().UnixNano(), Ctime: ctime(fi), Hollow: hollow(fi)})
 		return nil
 	})
 	if err != nil {
@@ -69,6 +78,9 @@ func index(root string, known []indexed) ([]indexed, error) {
 	}
 	return all, hashFiles(root, all, todo)
 }
+
+// nameless says whether err is that a path is longer than the kernel takes: a command can make such a one from inside, and nothing can name it.
+func nameless(err error) bool { return errors.Is(err, syscall.ENAMETOOLONG) }
 
 func sameStat(a, b *indexed) bool {
 	return a.Path == b.Path && a.Mode == b.Mode && a.Size == b.Size && a.Mtime == b.Mtime && a.Ctime == b.Ctime
@@ -101,7 +113,7 @@ func hashFiles(root string, all []indexed, todo []int) error {
 					return nil
 				}
 				for _, i := range todo[at:min(at+span, len(todo))] {
-					d, err := hashFile(filepath.Join(root, all[i].Path), all[i].Mode, buf)
+					d, err := hashFile(filepath.Join(root, all[i].Path), &all[i], buf)
 					if err != nil {
 						return err
 					}
@@ -113,8 +125,22 @@ func hashFiles(root string, all []indexed, todo []int) error {
 	return g.Wait()
 }
 
-func hashFile(path string, mode uint32, buf []byte) (digest.Digest, error) {
-	if mode == 0o120000 {
+// A file above maxHashed bytes, and one above sparseFrom that is nearly all holes, is known by its size alone: a command makes terabytes of holes at once, and
+// to read them takes hours.
+const (
+	maxHashed  = 1 << 30
+	sparseFrom = 64 << 20
+)
+
+func hollow(fi fs.FileInfo) bool {
+	return fi.Size() > maxHashed || fi.Size() > sparseFrom && allocated(fi) < fi.Size()/64
+}
+
+func hashFile(path string, x *indexed, buf []byte) (digest.Digest, error) {
+	if x.Hollow {
+		return digest.Of(fmt.Appendf(nil, "%d bytes", x.Size)), nil
+	}
+	if x.Mode == 0o120000 {
 		target, err := os.Readlink(path)
 		return digest.Of([]byte(target)), err
 	}
@@ -148,8 +174,14 @@ func manifest(all []indexed) digest.Digest {
 	return e.Sum()
 }
 
-// changes says what became of before. A path that is no file nor link, whether it is new or took the place of one, is in skipped.
-func changes(root string, before, after []indexed) (out []run.Change, skipped []string, err error) {
+// maxChanges bounds how many bytes a command may add to a tree in all: they are held in memory.
+const maxChanges = 512 << 20
+
+// changes says what became of before. A path that is no file nor link, whether it is new or took the place of one, is in skipped, with the reason; so is
+// a file that is too large.
+func changes(root string, before, after []indexed) (out []run.Change, skipped map[string]string, err error) {
+	skipped = map[string]string{}
+	var total int64
 	for i, j := 0, 0; i < len(before) || j < len(after); {
 		switch {
 		case j == len(after) || i < len(before) && before[i].Path < after[j].Path:
@@ -176,9 +208,14 @@ func changes(root string, before, after []indexed) (out []run.Change, skipped []
 			continue
 		}
 		if now.Mode == 0 {
-			skipped = append(skipped, now.Path+": neither a file nor a link")
+			skipped[now.Path] = "it is neither a file nor a link"
 			continue
 		}
+		if total+now.Size > maxChanges {
+			skipped[now.Path] = fmt.Sprintf("its %d bytes are more than a candidate may have (%d in all)", now.Size, maxChanges)
+			continue
+		}
+		total += now.Size
 		content, err := readEntry(filepath.Join(root, now.Path), now.Mode)
 		if err != nil {
 			return nil, nil, err

@@ -2,6 +2,7 @@ package host
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -37,6 +38,13 @@ func killTree(pid int) {
 func maxRSS(ru *syscall.Rusage) int64 { return ru.Maxrss }
 
 func ctime(fi fs.FileInfo) int64 { return fi.Sys().(*syscall.Stat_t).Ctimespec.Nano() }
+
+func copyData(out, in *os.File, _ int64) error {
+	_, err := io.Copy(out, in)
+	return err
+}
+
+func allocated(fi fs.FileInfo) int64 { return fi.Sys().(*syscall.Stat_t).Blocks * 512 }
 
 func hardLinks(fi fs.FileInfo) uint64 { return uint64(fi.Sys().(*syscall.Stat_t).Nlink) }
 

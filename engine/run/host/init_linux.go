@@ -2,7 +2,9 @@ package host
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strconv"
@@ -203,6 +205,35 @@ func ctime(fi fs.FileInfo) int64 {
 	st := fi.Sys().(*syscall.Stat_t)
 	return st.Ctim.Nano()
 }
+
+// copyData copies what in holds, and leaves its holes.
+func copyData(out, in *os.File, size int64) error {
+	for at := int64(0); at < size; {
+		from, err := in.Seek(at, unix.SEEK_DATA)
+		if errors.Is(err, unix.ENXIO) {
+			break // the rest is a hole
+		}
+		if err != nil {
+			return err
+		}
+		if at, err = in.Seek(from, unix.SEEK_HOLE); err != nil {
+			return err
+		}
+		if _, err := out.Seek(from, io.SeekStart); err != nil {
+			return err
+		}
+		if _, err := in.Seek(from, io.SeekStart); err != nil {
+			return err
+		}
+		if _, err := io.CopyN(out, in, at-from); err != nil {
+			return err
+		}
+	}
+	return out.Truncate(size)
+}
+
+// allocated is how many bytes of a file lie on the disk.
+func allocated(fi fs.FileInfo) int64 { return fi.Sys().(*syscall.Stat_t).Blocks * 512 }
 
 func hardLinks(fi fs.FileInfo) uint64 { return uint64(fi.Sys().(*syscall.Stat_t).Nlink) }
 

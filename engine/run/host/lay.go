@@ -187,6 +187,9 @@ type resetter struct {
 // find looks below dir. A directory that matches goes as a whole if neither the tree nor an exemption has anything in it.
 func (r *resetter) find(root, dir string) error {
 	entries, err := os.ReadDir(filepath.Join(root, dir))
+	if nameless(err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -244,7 +247,7 @@ func sameAsTree(root string, e entry) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if fi.IsDir() || treeMode(fi) != e.Mode {
+	if fi.IsDir() || treeMode(fi) != e.Mode || hollow(fi) {
 		return false, nil
 	}
 	content, err := readEntry(full, e.Mode)

@@ -90,7 +90,7 @@ func (p *process) reply() (*reply, error) {
 		return nil, r.Missing
 	}
 	if r.Error != "" {
-		return nil, errors.New("sandbox: " + r.Error)
+		return nil, errors.New("host: sandbox: " + r.Error)
 	}
 	return &r, nil
 }

@@ -120,6 +120,6 @@ type end struct {
 	Reports  map[string][]byte
 	Refused  map[string]string
 	Changes  []run.Change
-	Skipped  []string // changed paths that cannot be represented, with the reason
+	Skipped  map[string]string // changed paths that no tree can hold, with the reason
 	Manifest digest.Digest
 }

@@ -94,7 +94,7 @@ func (s *session) takePath(ctx context.Context) (string, error) {
 		return "", err
 	}
 	s.unlocks = append(s.unlocks, unlock)
-	if err := os.MkdirAll(s.path, 0o755); err != nil {
+	if err := os.MkdirAll(s.path, 0o700); err != nil {
 		return "", err
 	}
 	lock, err := os.OpenFile(s.path+".lock", os.O_CREATE|os.O_RDWR, 0o644)

@@ -124,11 +124,11 @@ type scratch struct {
 
 // newScratch makes a directory below parent. Its lock tells a later collection that it is in use, and dies with this process.
 func newScratch(parent string) (*scratch, error) {
-	if err := os.MkdirAll(parent, 0o755); err != nil {
+	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, err
 	}
 	dir := filepath.Join(parent, newID())
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
@@ -167,7 +167,7 @@ func (s *store) publish(m *meta, fresh map[string]string, indexFile string) erro
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := os.MkdirAll(s.path("layers"), 0o755); err != nil {
+	if err := os.MkdirAll(s.path("layers"), 0o700); err != nil {
 		return err
 	}
 	for id, dir := range fresh {
@@ -175,7 +175,7 @@ func (s *store) publish(m *meta, fresh map[string]string, indexFile string) erro
 			return fmt.Errorf("move a layer: %w", err)
 		}
 	}
-	if err := os.MkdirAll(s.path(m.Name), 0o755); err != nil {
+	if err := os.MkdirAll(s.path(m.Name), 0o700); err != nil {
 		return err
 	}
 	os.Remove(s.path(m.Name, "index"))

@@ -324,3 +324,20 @@ func TestWorkspacesLieOutsideProjects(t *testing.T) {
 		t.Errorf("the workspace is %s", got)
 	}
 }
+
+// A command's files are the user's own outside: where it ran as root, one with a set-user-id bit must be out of everybody else's reach.
+func TestNobodyElseReachesWhatCommandsLeave(t *testing.T) {
+	scratch := filepath.Join(t.TempDir(), "scratch")
+	r := runner(t, runtest.NewTrees(), func(o *Options) { o.Scratch, o.NoOverlay = scratch, true })
+	stdout(t, r, after(task.Key{}, task.Key{1}, "cp /bin/sh . && chmod 4755 sh"))
+	stdout(t, r, shell("true"))
+	for _, dir := range []string{r.opt.States, filepath.Join(scratch, "run")} {
+		fi, err := os.Stat(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fi.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s: %v", dir, fi.Mode())
+		}
+	}
+}

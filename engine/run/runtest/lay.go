@@ -117,7 +117,8 @@ func reports(h *harness) {
 		c := sh("mkdir -p out; echo one >out/a.xml; : >empty; printf '\\377' >b")
 		c.Reports = []string{"out/a.xml", "empty", "b", "missing", "none/missing"}
 		res := h.run(c)
-		if len(res.Reports) != 3 || string(res.Reports["out/a.xml"]) != "one\n" || res.Reports["empty"] == nil && len(res.Reports["empty"]) != 0 || string(res.Reports["b"]) != "\xff" {
+		empty, made := res.Reports["empty"]
+		if len(res.Reports) != 3 || string(res.Reports["out/a.xml"]) != "one\n" || !made || len(empty) != 0 || string(res.Reports["b"]) != "\xff" {
 			h.Errorf("got %q", res.Reports)
 		}
 		if len(res.Refused) != 0 {
@@ -178,6 +179,24 @@ func changed(h *harness) {
 		if !slices.Equal(got, want) {
 			h.Errorf("got  %q\nwant %q", got, want)
 		}
+	})
+	h.sub("what no tree can hold is told, and does not stop the rest", func(h *harness) {
+		h.needs("truncate")
+		h.needs("seq")
+		c := keep("hostile", sh(`echo x >f; mkfifo pipe; truncate -s 4T holes; truncate -s 600M large
+			d=$(printf 'd%.0s' $(seq 250)); for i in $(seq 20); do mkdir $d && cd -P $d; done; echo x >deep_test`))
+		c.Changes = true
+		res := h.run(c)
+		if res.Exit != 0 || len(res.Changes) != 1 || res.Changes[0].Path != "f" {
+			h.Errorf("exit %d, %d changes", res.Exit, len(res.Changes))
+		}
+		if got := slices.Sorted(maps.Keys(res.Skipped)); !slices.Equal(got, []string{"holes", "large", "pipe"}) {
+			h.Errorf("skipped %q", res.Skipped)
+		}
+		tree := h.trees.Add(map[string]string{"f": "x", "holes": "h"})
+		after := from("hostile", tree, sh("cat holes"))
+		after.Start.Reset = []string{"**/*_test", "holes"}
+		h.want(h.ok(after), "h")
 	})
 	h.sub("changes are told of a command that ran out of time too", func(h *harness) {
 		c := sh("echo x >f; sleep 1000")
