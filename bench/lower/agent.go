@@ -64,7 +64,7 @@ func (l *lowerer) agent(a *agent) bool {
 		}
 		var err error
 		if a.predictions, err = l.host.Predictions(l.path(file)); err != nil {
-			l.errorf(at(a.block, "file"), a.each, "Predictions cannot be read", "%v.", err)
+			l.unread(at(a.block, "file"), a.each, "Predictions cannot be read", file, err)
 			return false
 		}
 		a.used = map[string]bool{}
@@ -168,7 +168,7 @@ func (l *lowerer) unusedPredictions(a *agent, matrix *decl.Block) {
 			unknown = append(unknown, id)
 		}
 	}
-	if len(unknown) == 0 {
+	if len(unknown) == 0 || l.diags.HasErrors() { // an instance that could not be lowered is no unknown one
 		return
 	}
 	slices.Sort(unknown)
