@@ -1,4 +1,4 @@
-# Ten real fixes of public Go modules, gated and evaluated on this machine: `go run . apply`.
+# Fourteen real fixes of public Go modules, gated and evaluated on this machine: `go run . apply`.
 #
 # A row names a module, the release before a fix and the release with it. pbuild derives the gold patch and the hidden
 # test patch from the two trees, so no foreign code is stored here.

@@ -71,6 +71,7 @@ func example(t *testing.T, name string, want []string) {
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("examples", name))); err != nil {
 		t.Fatal(err)
 	}
+	pbuildIn(t, dir, "fmt", "--check")
 	pbuildIn(t, dir, "apply")
 	var got []string
 	for _, m := range regexp.MustCompile(`(?m)^report "([^"]+)"`).FindAllStringSubmatch(read(t, dir, "benchmarks.hcl"), -1) {

@@ -8,14 +8,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 )
 
 // A sample is what one process cost.
 type sample struct {
 	wall, cpu time.Duration // cpu is of all threads and children, user and system
-	memory    int64         // the most that was resident, in bytes (ru_maxrss)
+	memory    int64         // the most that was resident, in bytes; 0 where that is not known
 }
 
 // A command is a process to be measured.
@@ -40,9 +39,7 @@ func (c command) run() (sample, error) {
 		return s, fmt.Errorf("%s: no %q in its output\n%s", strings.Join(c.argv, " "), c.want, lastBytes(out.Bytes(), 2000))
 	}
 	s.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	if u, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		s.memory = u.Maxrss << 10
-	}
+	s.memory = mostResident(cmd.ProcessState)
 	return s, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"pbuild/engine/run"
 	"pbuild/engine/task"
 	"pbuild/engine/tree"
 )
@@ -158,6 +159,11 @@ func (a *app) prepare(cmd *cobra.Command) error {
 	if st, err := os.Stat(a.flags.dir); err != nil || !st.IsDir() {
 		return usagef("-C %s: there is no such directory", a.flags.dir)
 	}
+	if level := a.getenv("PBUILD_ISOLATION"); level != "" {
+		if _, ok := run.ParseIsolation(level); !ok {
+			return usagef("PBUILD_ISOLATION is none, process or sealed, not %q", level)
+		}
+	}
 	v := a.view
 	v.color = colorMode(a.flags.color, v.out, a.getenv)
 	v.errColor = colorMode(a.flags.color, v.err, a.getenv)
@@ -210,8 +216,5 @@ func suggestCommand(root *cobra.Command, name string) string {
 	for _, c := range root.Commands() {
 		names = append(names, c.Name())
 	}
-	if n := nearest(name, names); n != "" {
-		return "; did you mean " + n + "?"
-	}
-	return ""
+	return didYouMean(name, names)
 }

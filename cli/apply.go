@@ -18,6 +18,7 @@ import (
 	"pbuild/engine/apply"
 	"pbuild/engine/digest"
 	"pbuild/engine/plan"
+	"pbuild/engine/run"
 	"pbuild/engine/store"
 	"pbuild/engine/task"
 	"pbuild/engine/tree"
@@ -46,6 +47,9 @@ Independent work goes on after a failure. Ctrl-C once lets running tasks finish 
 is recorded, so the next apply goes on from there. An argument that is a file made by "plan --out" is applied as it was shown, or refused.`,
 		ValidArgsFunction: a.completeAddresses,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(cmd.Flags()); err != nil {
+				return err
+			}
 			if f.dryRun {
 				return a.plan(cmd.Context(), &f.planFlags, args)
 			}
@@ -57,7 +61,7 @@ is recorded, so the next apply goes on from there. An argument that is a file ma
 	fs.BoolVarP(&f.dryRun, "dry-run", "n", false, "plan only")
 	fs.BoolVar(&f.failFast, "fail-fast", false, "start nothing more after a failure")
 	fs.DurationVar(&f.lockTimeout, "lock-timeout", 0, "wait so long for another apply to end")
-	fs.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+	fs.BoolVarP(&f.yes, "yes", "y", false, "do not ask before samples are drawn from a paid model")
 	fs.BoolVar(&f.autoApprove, "auto-approve", false, "the same as --yes")
 	fs.StringVar(&f.jsonInto, "json-into", "", "write the event stream to `FILE` too")
 	fs.IntVar(&f.logLines, "log-on-failure", 20, "show the last `N` lines of a failed task's log")
@@ -99,6 +103,7 @@ type applying struct {
 	closers  []func() error
 	drift    int
 	near     []task.ID
+	untold   bool // something failed that did not run, and so was not shown when it happened
 }
 
 func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err error) {
@@ -123,8 +128,14 @@ func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err erro
 	}
 	p, err := s.planFor(st, &f.planFlags, args)
 	a.noteDamage(st)
+	if saved == nil {
+		err = noFile(err, args)
+	}
 	if err == nil && saved != nil {
 		err = checkPlan(saved, p)
+	}
+	if err == nil {
+		err = s.checkRunnable(p)
 	}
 	if err == nil {
 		err = a.confirm(f, p)
@@ -147,6 +158,17 @@ func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err erro
 		return err
 	}
 	return said(code)
+}
+
+// noFile adds to an error about a lone argument that no task has that no file has it either: it may have been meant as a saved plan.
+func noFile(err error, args []string) error {
+	if err == nil || isSaid(err) || codeOf(err) != ExitUsage || len(args) != 1 || strings.ContainsAny(args[0], "*[:@!") {
+		return err
+	}
+	if _, e := os.Stat(args[0]); e == nil {
+		return usagef("%w; the file %s is not a saved plan", err, args[0])
+	}
+	return usagef("%w, and there is no file %s", err, args[0])
 }
 
 func loadPlan(file string) (*plan.Saved, error) {
@@ -208,9 +230,6 @@ func (a *app) runID() string {
 // do runs the plan and shows it, and returns the code that the run ends with.
 func (ap *applying) do(ctx context.Context) (Exit, error) {
 	defer ap.close()
-	if err := ap.openStreams(); err != nil {
-		return 0, err
-	}
 	a := ap.app
 	trees, err := tree.Open(ctx, filepath.Join(ap.stateDir(), treesDir))
 	if err != nil {
@@ -223,13 +242,19 @@ func (ap *applying) do(ctx context.Context) (Exit, error) {
 	if err != nil {
 		return 0, exitWith(ExitWorld, err)
 	}
-
+	if err := ap.checkIsolation(m); err != nil {
+		return 0, err
+	}
+	if err := ap.openStreams(); err != nil {
+		return 0, err
+	}
 	counts := ap.plan.Counts()
 	now := a.cfg.Clock()
 	ap.stream.plan(ap.run, counts.Tally, now)
 	ap.stream.diagnostics(ap.diags, now)
-	a.view.notef("%s\n", a.view.paintErr(bold, planSentence(counts.Tally)))
+	a.view.notef("%s\n", a.view.paintErr(bold, planSentence(counts.Tally, restores(ap.plan))))
 	ap.progress = newProgress(a.view, ap.plan, slots, ap.flags.logLines, ap.expect, now)
+	ap.progress.blame = ap.blame
 
 	ctx, stop, release := a.interrupts(ctx, func(text string) { ap.progress.note(a.cfg.Clock(), text) })
 	defer release()
@@ -247,9 +272,23 @@ func (ap *applying) do(ctx context.Context) (Exit, error) {
 	if freed, err := m.States.Trim(setting(ap.session, "disk_budget", defaultBudget)); err != nil {
 		a.view.notef("note: states over the disk budget: %v\n", err)
 	} else if freed > 0 {
-		a.view.notef("%s of states over the disk budget deleted.\n", size(freed))
+		a.view.notef("%s of states that nothing needs any more, or that are over the disk budget, deleted.\n", size(freed))
 	}
 	return ap.finish(sum), nil
+}
+
+// checkIsolation refuses to run what this machine cannot isolate as the workspace asks: no record of it would ever serve.
+func (ap *applying) checkIsolation(m *Machine) error {
+	floor := ap.isolationFloor()
+	if have, ok := run.ParseIsolation(m.Isolation); ok && have >= floor {
+		return nil
+	}
+	for i := range ap.plan.Items {
+		if ap.plan.Wanted[i] && ap.plan.Items[i].Decision <= plan.Maybe && isolated(&ap.graph.Tasks[i]) {
+			return worldf("this machine isolates at level %s, and min_isolation asks for %s; see `pbuild status`. Nothing was started", m.Isolation, floor)
+		}
+	}
+	return nil
 }
 
 // Parts of the state directory that cli itself looks into.
@@ -326,7 +365,7 @@ const (
 // rejected makes a gate that is to hold, and does not, a failure.
 func rejected(t *task.Task, r *task.Record) bool {
 	v, ok := t.Spec.(*kind.VerdictSpec)
-	return ok && v.OnReject == "error" && r.Status == task.OK && !r.Has("admitted")
+	return ok && v.OnReject == "error" && r.Status == task.OK && !r.Has(kind.Admitted)
 }
 
 // event passes one event on. It is called from one goroutine.
@@ -334,6 +373,8 @@ func (ap *applying) event(e apply.Event) {
 	ap.stream.event(e)
 	ap.progress.event(e)
 	switch {
+	case e.Type == "reuse" && e.Phase == "failed":
+		ap.untold = true
 	case e.Type == "note" && e.Code == verdict.FlagStateDrift:
 		ap.drift++
 	case e.Type == "end" && e.Record != nil && e.Phase == "done" && slices.Contains(e.Record.Flags, verdict.FlagNearLimit):

@@ -24,10 +24,10 @@ func (ap *applying) finish(sum *apply.Summary) Exit {
 	if !v.json {
 		w = v.out
 	}
-	if failed := ap.roots(sum); len(failed) > 0 && sum.Run > screenful {
+	if failed := ap.roots(sum); len(failed) > 0 && (sum.Run > screenful || ap.untold) {
 		fmt.Fprintf(w, "%s\n", paint(v.errColor, red, "Failed:"))
 		for _, id := range failed[:min(10, len(failed))] {
-			fmt.Fprintf(w, "  %s: %s\n", printable(ap.address(id)), printable(firstLine(sum.Ends[id].Cause)))
+			fmt.Fprintf(w, "  %s: %s\n", printable(ap.address(id)), printable(firstLine(ap.cause(&sum.Ends[id], id))))
 		}
 		if n := len(failed) - 10; n > 0 {
 			fmt.Fprintf(w, "  and %d more\n", n)
@@ -46,7 +46,7 @@ func (ap *applying) finish(sum *apply.Summary) Exit {
 	if ap.drift > 0 {
 		fmt.Fprintf(w, "%s made again came out different (state_drift); `pbuild show` has both.\n", plural(ap.drift, "state"))
 	}
-	if files := reportFiles(ap.plan); len(files) > 0 {
+	if files := reportFiles(ap.plan, func(id task.ID) bool { return sum.Ends[id].Status == task.OK }); len(files) > 0 {
 		fmt.Fprintf(w, "Reports: %s.\n", strings.Join(files, ", "))
 	}
 	if ap.stream.err != nil {
@@ -81,11 +81,19 @@ func (ap *applying) roots(sum *apply.Summary) []task.ID {
 		if !ap.plan.Wanted[i] || e.Record == nil || sum.Absorbed[task.ID(i)] {
 			continue
 		}
-		if e.Status != task.OK && e.Status != "" {
+		if e.Status != task.OK && e.Status != "" || rejected(&ap.graph.Tasks[i], e.Record) {
 			out = append(out, task.ID(i))
 		}
 	}
 	return out
+}
+
+// cause is the one line of a failure, or why a gate rejected.
+func (ap *applying) cause(e *apply.End, id task.ID) string {
+	if rejected(&ap.graph.Tasks[id], e.Record) {
+		return apply.Rejection(e.Record)
+	}
+	return e.Cause
 }
 
 // excluded counts the cells that their gate did not admit: their last step is unneeded.
@@ -110,7 +118,7 @@ func summarySentence(sum *apply.Summary, excluded int) string {
 		n    int
 		word string
 	}{{sum.Restored, "restored"}, {sum.Failed, "failed"}, {sum.Infra, "infra"}, {sum.Provider, "provider"}, {sum.Cancelled, "cancelled"},
-		{sum.Skipped, "skipped"}, {excluded, "excluded"}, {sum.Flaky, "flaky"}} {
+		{sum.Skipped, "skipped"}, {sum.Unneeded, "not needed"}, {excluded, "excluded"}, {sum.Flaky, "flaky"}} {
 		if c.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.word))
 		}
@@ -142,11 +150,11 @@ func timeSentence(spent map[string]time.Duration) string {
 	return fmt.Sprintf("Tasks took %s in all: %s.", seconds(total), strings.Join(parts, ", "))
 }
 
-// reportFiles are the files of the reports that the plan wants.
-func reportFiles(p *plan.Plan) []string {
+// reportFiles are the files of the reports that the plan wants and that are written.
+func reportFiles(p *plan.Plan, written func(task.ID) bool) []string {
 	var out []string
 	for i := range p.Graph.Tasks {
-		if r, ok := p.Graph.Tasks[i].Spec.(*kind.ReportSpec); ok && p.Wanted[i] {
+		if r, ok := p.Graph.Tasks[i].Spec.(*kind.ReportSpec); ok && p.Wanted[i] && written(task.ID(i)) {
 			out = append(out, r.File)
 		}
 	}

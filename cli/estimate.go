@@ -70,5 +70,6 @@ func (e *estimate) left(slots int) (time.Duration, bool) {
 	if blind > seen && blind > 0 && total == 0 {
 		return 0, false
 	}
-	return total / time.Duration(slots), total > 0
+	left := total / time.Duration(slots)
+	return left, left >= time.Second // what ran longer than it did last is no work left, and not nothing either
 }

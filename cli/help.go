@@ -41,7 +41,7 @@ A backslash makes the next character mean itself. A selector that matches nothin
   1    something that was to hold does not: a task failed, a gate with on_reject = "error" rejected, a check said no
   2    configuration or usage; nothing was started
   3    the world: only infra or provider outcomes are left after retries; daemon or node missing, disk full, lock held
-  4    stopped by a budget with work left
+  4    later, with budgets: stopped by one with work left
   130  interrupted
 
 Where several are due: 130, 1, 3, 4 in that order. "plan --detailed-exitcode" returns 0 for nothing to do, 2 for something, 1 for any error.
@@ -53,15 +53,26 @@ line wins. --var has none: PBUILD_VAR_NAME sets the variable NAME of the workspa
   NO_COLOR          no colour
   CLICOLOR_FORCE    colour though there is no terminal
 
-Commands that tasks run see none of this: they get HOME, TMPDIR, LANG, TZ, PATH and what "env" and "pass_env" declare.`},
+Commands that tasks run see none of this. They get
+
+  HOME, TMPDIR, LANG, TZ       always, each with a value of pbuild's
+  PATH                         the runtime's "path", or else pbuild's own without relative directories
+  what "env" and "pass_env" declare
+  GOSUMDB, GONOSUMDB           as "go env" has them; a "task" block does not get them
+  PBUILD_PROBLEM_STATEMENT     an agent that is a command: the file with the statement
+
+and with network (fetch, a runtime's prepare, and where network = true) what makes this machine's proxies and mirrors work: HTTP_PROXY, HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE, PIP_INDEX_URL,
+PIP_CERT, NPM_CONFIG_REGISTRY; of "go env" GOPROXY, GONOPROXY, GOPRIVATE, GOINSECURE, GOAUTH. None of what passes through is in a key, and what "env" declares wins over it.`},
 	{"state", "Topic: what .pbuild holds", `Everything that pbuild remembers is under .pbuild beside the workspace. It can be deleted at any time: then everything runs again.
 
   journal/     what each task's run ended with, by the key of what ran
-  blobs/       logs, outputs, trajectories
+  blobs/       logs, results and outputs
   trees.git    source trees and patched trees
   states/      what prepare and build left behind; deleting it costs no verdict
   runs/        the event stream of each apply
   snapshot     the evaluated workspace; disposable
+  probes.json  what the runtimes' probes printed, and of which programs; disposable
+  home/        HOME of commands that run in place ("task" blocks)
   lock         held by an apply; the kernel lets go of it when that process ends
 
 "pbuild cache stats" says how large they are, "pbuild cache gc" deletes what nothing needs.`},

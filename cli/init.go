@@ -62,13 +62,10 @@ report. Nothing that is there already is overwritten.`,
 
 // starter is the workspace that init writes. Its only tool is the shell, so that it works on every machine with one.
 var starter = []struct{ name, text string }{
-	{"benchmarks.hcl", `# One instance: a program with a bug, and the fix. "pbuild apply" checks that the hidden test fails before the fix and passes with it (the gate),
-# then that the oracle, which knows the fix, resolves it, and that doing nothing does not (the controls).
-
+	{"benchmarks.hcl", `# One instance: a program with a bug, its fix, and a hidden test, which is whatever of the fix matches test_files.
 runtime "sh" {
   host {}
-  # What a probe prints is the runtime's identity, and so part of every key. A real runtime prints its tools' versions here.
-  probe = ["uname", "-s"]
+  probe = ["uname", "-s"] # what it prints is the runtime's identity, and in every key
 }
 
 instance "greet" {
@@ -78,12 +75,9 @@ instance "greet" {
   fix {
     dir { path = "after" }
   }
-  # What of before -> after is the hidden test. The rest is the fix.
-  test_files = ["test.sh"]
-
+  test_files        = ["test.sh"]
   problem_statement = "greet.sh forgets the name that it is given."
   runtime           = runtime.sh
-
   test {
     command = ["sh", "test.sh"]
     format  = "exit"
@@ -91,12 +85,13 @@ instance "greet" {
   }
 }
 
+# The test must fail before the fix and pass with it.
 gate "greet" {
   instances = instance.greet
 }
 
-agent "oracle" { kind = "oracle" }
-agent "nop" { kind = "nop" }
+agent "oracle" { kind = "oracle" } # knows the fix
+agent "nop" { kind = "nop" }       # does nothing
 
 matrix "controls" {
   instances = gate.greet
@@ -109,5 +104,5 @@ report "controls" {
 `},
 	{"before/greet.sh", "echo \"Hello!\"\n"},
 	{"after/greet.sh", "echo \"Hello, $1!\"\n"},
-	{"after/test.sh", "test \"$(sh greet.sh World)\" = \"Hello, World!\"\n"},
+	{"after/test.sh", "got=$(sh greet.sh World)\necho \"greet.sh says: $got\"\ntest \"$got\" = \"Hello, World!\"\n"},
 }

@@ -132,6 +132,16 @@ func (h *lowerHost) Predictions(path string) (map[string]kind.Data, error) {
 	return out, nil
 }
 
+func (h *lowerHost) Exists(path string) bool {
+	if _, err := os.Stat(path); err == nil {
+		return true
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.read = append(h.read, decl.Read{Path: path, Absent: true})
+	return false
+}
+
 func (h *lowerHost) Platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
 
 func (h *lowerHost) Secret(name string) string { return h.ws.Secrets[name] }

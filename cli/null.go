@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"pbuild/engine/plan"
+	"pbuild/engine/run"
 	"pbuild/engine/store"
 )
 
@@ -67,7 +69,13 @@ var harmless = []string{"PBUILD_JOBS", "PBUILD_SCRATCH", "PBUILD_ISOLATION", "PB
 // parseNull reads `plan` or `apply` with -C, --var, --json, -q, --detailed-exitcode, -j and --yes. Anything else is not for Null.
 func parseNull(args, environ []string) (q nullQuery, ok bool) {
 	for _, kv := range environ {
-		name, _, _ := strings.Cut(kv, "=")
+		name, value, _ := strings.Cut(kv, "=")
+		if name == "PBUILD_JOBS" && !isCount(value) {
+			return q, false // Run says what is wrong with it
+		}
+		if _, ok := run.ParseIsolation(value); name == "PBUILD_ISOLATION" && !ok {
+			return q, false
+		}
 		if strings.HasPrefix(name, "PBUILD_") && !strings.HasPrefix(name, "PBUILD_VAR_") && !slices.Contains(harmless, name) {
 			return q, false
 		}
@@ -98,7 +106,7 @@ func parseNull(args, environ []string) (q nullQuery, ok bool) {
 			}
 			q.vars = append(q.vars, v)
 		case "-j", "--jobs":
-			if v, ok := value(); !ok || v == "" || strings.Trim(v, "0123456789") != "" {
+			if v, ok := value(); !ok || !isCount(v) {
 				return q, false
 			}
 		case "--json":
@@ -118,6 +126,12 @@ func parseNull(args, environ []string) (q nullQuery, ok bool) {
 	return q, command != ""
 }
 
+// isCount says whether text is a whole number of at least one.
+func isCount(text string) bool {
+	n, err := strconv.Atoi(text)
+	return err == nil && n > 0
+}
+
 // print says what the whole path would say.
 func (q *nullQuery) print(cfg Config, r *remembered, began time.Time) {
 	t := plan.Tally{Run: r.Counts.Run, Maybe: r.Counts.Maybe, Reuse: r.Counts.Reuse, Unneeded: r.Counts.Unneeded}
@@ -131,7 +145,7 @@ func (q *nullQuery) print(cfg Config, r *remembered, began time.Time) {
 		d.Samples.EstimateUSD = new(float64)
 		encodePlan(cfg.Stdout, d) // a closed pipe is its reader's affair
 	default:
-		fmt.Fprintln(cfg.Stdout, paint(color, bold, planSentence(t)))
+		fmt.Fprintln(cfg.Stdout, paint(color, bold, planSentence(t, 0)))
 	}
 }
 

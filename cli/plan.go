@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"pbuild/bench/kind"
 	"pbuild/engine/plan"
@@ -56,7 +57,12 @@ By default blocks are shown with the counts of each decision; -v shows every tas
   maybe   something upstream runs; if that comes out as before, a record serves
   reuse   a record serves`,
 		ValidArgsFunction: a.completeAddresses,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.plan(cmd.Context(), f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(cmd.Flags()); err != nil {
+				return err
+			}
+			return a.plan(cmd.Context(), f, args)
+		},
 	}
 	f.register(cmd)
 	return cmd
@@ -127,7 +133,7 @@ func (a *app) makePlan(ctx context.Context, f *planFlags, args []string) (change
 		}
 	}
 	c := p.Counts()
-	return c.Run+c.Maybe > 0 || restores(p), nil
+	return c.Run+c.Maybe+restores(p) > 0, nil
 }
 
 // planFailed prints the document of a plan that could not be made.
@@ -138,13 +144,22 @@ func (a *app) planFailed(s *session, err error) error {
 	return err
 }
 
-func restores(p *plan.Plan) bool {
+// restores counts the outputs that would be written back from the store.
+func restores(p *plan.Plan) (n int) {
 	for i := range p.Items {
-		if p.Wanted[i] && len(p.Items[i].Restore) > 0 {
-			return true
+		if p.Wanted[i] {
+			n += len(p.Items[i].Restore)
 		}
 	}
-	return false
+	return n
+}
+
+// check refuses values that no flag type excludes.
+func (f *planFlags) check(fs *pflag.FlagSet) error {
+	if fs.Changed("jobs") && f.jobs < 1 {
+		return usagef("-j %d: at least one task must be able to run at once", f.jobs)
+	}
+	return nil
 }
 
 // planFor applies selectors and --replace, and decides.

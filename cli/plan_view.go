@@ -12,8 +12,8 @@ import (
 	"pbuild/engine/task"
 )
 
-// planSentence is a plan in one line.
-func planSentence(t plan.Tally) string {
+// planSentence is a plan in one line. restored counts the outputs that are written back from the store; the tasks that made them are reused.
+func planSentence(t plan.Tally, restored int) string {
 	var parts []string
 	for _, c := range []struct {
 		n     int
@@ -25,6 +25,12 @@ func planSentence(t plan.Tally) string {
 	}
 	if len(parts) == 0 {
 		return "Plan: the workspace declares nothing that runs."
+	}
+	if t.Run+t.Maybe == 0 && restored > 0 {
+		return "Plan: " + plural(restored, "output") + " to restore; " + strings.Join(parts, ", ") + "."
+	}
+	if restored > 0 {
+		parts = append(parts, plural(restored, "output")+" to restore")
 	}
 	if t.Run+t.Maybe == 0 {
 		return "Plan: nothing to do; " + strings.Join(parts, ", ") + "."
@@ -106,6 +112,9 @@ func (b *blockSummary) why() string {
 
 func (r *reasonSummary) text() string {
 	text := reasonWords[r.code]
+	if r.code == plan.NeverFinished && r.details[""] < r.tasks {
+		text = "failed last time"
+	}
 	if r.tasks > 1 {
 		text = fmt.Sprintf("%d %s", r.tasks, text)
 	}
@@ -142,6 +151,14 @@ var reasonWords = map[plan.Code]string{
 	plan.UpstreamUnknown: "waits for what runs before it",
 }
 
+// reasonWord says one reason in words.
+func reasonWord(r plan.Reason) string {
+	if r.Code == plan.NeverFinished && r.Detail != "" {
+		return "failed last time"
+	}
+	return reasonWords[r.Code]
+}
+
 // showPlan prints a plan: its blocks with counts and causes, in verbose every task that may run, and the sentence.
 func (v *view) showPlan(p *plan.Plan, all bool) {
 	t := p.Counts().Tally
@@ -152,7 +169,7 @@ func (v *view) showPlan(p *plan.Plan, all bool) {
 			v.showBlocks(p)
 		}
 	}
-	v.printf("%s\n", v.paint(bold, planSentence(t)))
+	v.printf("%s\n", v.paint(bold, planSentence(t, restores(p))))
 }
 
 func (v *view) showBlocks(p *plan.Plan) {
@@ -204,6 +221,9 @@ func (v *view) showTasks(w io.Writer, p *plan.Plan, all bool) {
 // reasonLine is one reason for people: code, what differs, old and new.
 func reasonLine(r plan.Reason) string {
 	s := string(r.Code)
+	if r.Code == plan.NeverFinished && r.Detail != "" {
+		s += ": failed last time"
+	}
 	if r.Detail != "" {
 		s += ": " + r.Detail
 	}

@@ -24,7 +24,8 @@ type progress struct {
 	buf     bytes.Buffer // written at once, so that a frame never flickers
 	v       *view
 	plan    *plan.Plan
-	expect  func(task.ID) time.Duration // how long the task took last; 0 if unknown
+	expect  func(task.ID) time.Duration                                 // how long the task took last; 0 if unknown
+	blame   func(id task.ID, r *task.Record) (step task.ID, log []byte) // the step that shows why a gate rejected; nil where nobody knows
 	slots   int
 	tail    int // how many lines of a failure's log are shown
 	total   int // tasks that may run and have not been found to be reusable
@@ -131,23 +132,25 @@ func verdictWord(r *task.Record) string {
 	return ""
 }
 
-// failure shows a failed task with the last lines of its log.
+// failure shows a failed task with the last lines of its log. A gate that rejects has none: those of the step that decided are shown.
 func (g *progress) failure(e apply.Event) {
-	word := "failed"
-	if e.Record != nil && e.Record.Status != task.Failed && e.Record.Status != task.OK {
-		word = string(e.Record.Status)
+	word, name, logged, log, hint := "failed", g.plan.Address(e.Task), e.Task, e.Data, ""
+	if r := e.Record; r != nil && r.Status == task.OK {
+		name = strings.TrimSuffix(name, "/verdict") // it is the member itself that is rejected
+		word, hint = "rejected", "; see pbuild show '"+name+"'"
+		if g.blame != nil {
+			logged, log = g.blame(e.Task, r)
+		}
+	} else if r != nil && r.Status != task.Failed {
+		word = string(r.Status)
 	}
-	why := ": " + e.Detail
-	if e.Detail == "" {
-		why = verdictWord(e.Record) // a gate that rejects has a word, and says more only where there is more to say
-	}
-	g.say(e.Time, "%s %s%s", g.v.paintErr(red, word), g.plan.Address(e.Task), why)
-	lines := lastLines(e.Data, g.tail)
+	g.say(e.Time, "%s %s: %s%s", g.v.paintErr(red, word), name, e.Detail, hint)
+	lines := lastLines(log, g.tail)
 	for _, l := range lines {
 		g.say(e.Time, "  %s %s", g.v.paintErr(dim, "|"), l)
 	}
 	if len(lines) > 0 {
-		g.say(e.Time, "  %s", g.v.paintErr(dim, "the whole log: pbuild log '"+g.plan.Address(e.Task)+"'"))
+		g.say(e.Time, "  %s", g.v.paintErr(dim, "the whole log: pbuild log '"+g.plan.Address(logged)+"'"))
 	}
 }
 

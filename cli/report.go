@@ -107,11 +107,7 @@ func (s *session) reportsNamed(name string) ([]declaredReport, error) {
 	case len(names) == 0:
 		return nil, usagef("the workspace declares no report")
 	case len(list) == 0:
-		hint := ""
-		if n := nearest(name, names); n != "" {
-			hint = "; did you mean " + n + "?"
-		}
-		return nil, usagef("there is no report %q%s", name, hint)
+		return nil, usagef("there is no report %q%s", name, didYouMean(name, names))
 	}
 	return list, nil
 }
@@ -139,17 +135,32 @@ func (s *session) recorded(p *plan.Plan, id task.ID, failed map[string]failure) 
 		}
 		in := &task.Input{Dep: *d}
 		item := &p.Items[d.On]
-		switch {
+		switch f := rootFailure(p, d.On, failed, map[task.ID]bool{}); {
+		case f != nil:
+			in.Status, in.Cause = f.Status, f.Detail
 		case item.Record != nil:
 			in.Record, in.Status, in.Cause, in.Digest = item.Record, item.Record.Status, item.Record.Reason, item.Record.Digest(d.Output)
-		case item.Decision == plan.Unneeded:
-		default:
-			f, ok := failed[p.Address(d.On)]
-			if !ok {
-				return nil
-			}
-			in.Status, in.Cause = f.Status, f.Detail
+		case item.Decision != plan.Unneeded:
+			return nil
 		}
 		return in
 	}
+}
+
+// rootFailure is what kept a task whose record does not hold from running: the first failure of what it stands on, nil where there is none.
+func rootFailure(p *plan.Plan, id task.ID, failed map[string]failure, seen map[task.ID]bool) *failure {
+	if d := p.Items[id].Decision; seen[id] || d == plan.Reuse || d == plan.Unneeded {
+		return nil
+	}
+	seen[id] = true
+	if f, ok := failed[p.Address(id)]; ok {
+		return &f
+	}
+	deps := p.Graph.Tasks[id].Deps
+	for i := range deps {
+		if f := rootFailure(p, deps[i].On, failed, seen); f != nil {
+			return f
+		}
+	}
+	return nil
 }

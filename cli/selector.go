@@ -342,7 +342,10 @@ func resolve(g *task.Graph, addr string) (o *task.Object, step int, err error) {
 	case n == 0:
 		return nil, 0, usagef("no task has the address %s%s", addr, suggestSelector(g, &s))
 	case n > 1:
-		return nil, 0, usagef("%s names %d tasks (%s, ...); name one of them", addr, n, strings.Join(names, ", "))
+		if n > len(names) {
+			names = append(names, "...")
+		}
+		return nil, 0, usagef("%s names %d tasks (%s); name one of them", addr, n, strings.Join(names, ", "))
 	}
 	return o, step, nil
 }

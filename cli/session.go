@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pbuild/bench/decl"
+	"pbuild/bench/kind"
 	"pbuild/bench/lower"
 	"pbuild/engine/plan"
 	"pbuild/engine/run"
@@ -38,7 +39,7 @@ type session struct {
 
 	began    time.Time       // before anything was read
 	previous *store.Snapshot // the stat cache of the last plan; nil where there is none
-	files    *workspaceFiles
+	files    *store.Files
 }
 
 // workDir is the workspace's directory, absolute.
@@ -73,7 +74,7 @@ func (a *app) load(ctx context.Context, o loadOptions) (*session, error) {
 	if s.previous, err = store.OpenSnapshot(s.stateDir()); err != nil {
 		s.previous = nil // every file is read
 	}
-	s.files = &workspaceFiles{store.NewFiles(s.dir, s.previous)}
+	s.files = store.NewFiles(s.dir, s.previous)
 	if o.all {
 		defer s.lookAhead()()
 	}
@@ -128,12 +129,6 @@ func (s *session) lookAhead() (wait func()) {
 	}()
 	return func() { <-done }
 }
-
-// workspaceFiles is the stat cache as apply wants it.
-type workspaceFiles struct{ *store.Files }
-
-// Refresh makes the next look at a file a new one.
-func (f *workspaceFiles) Refresh(path string) { f.Forget([]string{path}) }
 
 func (s *session) stateExists() bool {
 	_, err := os.Stat(s.stateDir())
@@ -274,16 +269,35 @@ func setting[T any](s *session, name string, otherwise T) T {
 	return otherwise
 }
 
-// minIsolation is the workspace's floor for records, or nil where any will do.
-func (s *session) minIsolation() func(string) bool {
-	floor, ok := run.ParseIsolation(setting(s, "min_isolation", "none"))
-	if !ok || floor == run.IsolationNone {
+// isolationFloor is the lowest isolation whose records count.
+func (s *session) isolationFloor() run.Isolation {
+	floor, _ := run.ParseIsolation(setting(s, "min_isolation", "none"))
+	return floor
+}
+
+// minIsolation says whether a record's isolation is enough, or is nil where any will do.
+func (s *session) minIsolation() func(*task.Task, string) bool {
+	floor := s.isolationFloor()
+	if floor == run.IsolationNone {
 		return nil
 	}
-	return func(have string) bool {
+	return func(t *task.Task, have string) bool {
 		level, ok := run.ParseIsolation(have)
-		return ok && level >= floor
+		return ok && level >= floor || !isolated(t)
 	}
+}
+
+// isolated says whether a task runs a command that is to be kept from the host. A task in place is not: the workspace is what it works on.
+func isolated(t *task.Task) bool {
+	switch s := t.Spec.(type) {
+	case *kind.TaskSpec:
+		return s.Sandbox
+	case *kind.SampleSpec:
+		return s.Runs()
+	case *kind.StateSpec, *kind.TestSpec:
+		return true
+	}
+	return false
 }
 
 // slots is how many tasks run at once: -j, else the workspace's setting, else the number of cores.

@@ -28,7 +28,9 @@ func (r *remembered) idle() bool { return r.Counts.Run+r.Counts.Maybe == 0 && !r
 
 // writeSnapshot keeps a plan of the whole workspace. It is a courtesy to the next plan: what goes wrong is told, and nothing more.
 func (s *session) writeSnapshot(st *store.Store, p *plan.Plan, graph string) {
-	r := remembered{Counts: countsOf(p.Counts()), Restores: restores(p), Graph: graph, Diagnostics: diagnosticsJSON(s.diags), Reports: reportFiles(p), Excluded: excludedCells(p), Fails: fails(p)}
+	recorded := func(id task.ID) bool { return p.Items[id].Record != nil }
+	r := remembered{Counts: countsOf(p.Counts()), Restores: restores(p) > 0, Graph: graph, Diagnostics: diagnosticsJSON(s.diags), Reports: reportFiles(p, recorded),
+		Excluded: excludedCells(p), Fails: fails(p)}
 	counts, err := json.Marshal(r)
 	if err != nil {
 		panic("pbuild bug: a plan's counts have no JSON form: " + err.Error())

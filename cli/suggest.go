@@ -47,14 +47,13 @@ func suggestSelector(g *task.Graph, s *selector) string {
 		}
 		names = addressesOf(g, block, s.pattern.step)
 	}
-	best := nearest(want, names)
-	if best == "" {
-		if len(g.Objects) == 0 {
-			return "; the workspace declares nothing that runs"
-		}
-		return "; `pbuild list` shows every address"
+	switch hint := didYouMean(want, names); {
+	case hint != "":
+		return hint
+	case len(g.Objects) == 0:
+		return "; the workspace declares nothing that runs"
 	}
-	return "; did you mean " + best + "?"
+	return "; `pbuild list` shows every address"
 }
 
 // addressesOf lists the addresses of a block's members, with their steps where the question had one.
@@ -76,8 +75,8 @@ func addressesOf(g *task.Graph, block string, steps bool) []string {
 	return out
 }
 
-// nearest is the name that is most like want, "" where none is. Quotes do not count.
-func nearest(want string, names []string) string {
+// didYouMean is the end of an error message: the name that is most like want, or nothing. Quotes do not count.
+func didYouMean(want string, names []string) string {
 	bare := func(s string) string { return strings.ReplaceAll(s, `"`, "") }
 	quoted := make(map[string]string, len(names))
 	list := make([]string, len(names))
@@ -85,5 +84,8 @@ func nearest(want string, names []string) string {
 		list[i] = bare(n)
 		quoted[list[i]] = n
 	}
-	return quoted[decl.Nearest(bare(want), list)]
+	if best := decl.Nearest(bare(want), list); best != "" {
+		return "; did you mean " + quoted[best] + "?"
+	}
+	return ""
 }

@@ -11,16 +11,23 @@ import (
 	"pbuild/engine/task"
 )
 
-// unfinished tells which addresses the last run began and did not end: it was killed. The run's stream is read when first asked for.
-func (s *session) unfinished(st *store.Store) func(address string) bool {
-	read := sync.OnceValue(func() map[string]bool {
+// unfinished tells which addresses the last run began and left no record of: it was killed, or they failed, and how. The run's stream is read when first
+// asked for.
+func (s *session) unfinished(st *store.Store) func(address string) (failure string, began bool) {
+	read := sync.OnceValue(func() *pastRun {
 		r, err := lastRun(st)
 		if err != nil || r == nil {
-			return nil // who began what is a courtesy
+			return &pastRun{} // who began what is a courtesy
 		}
-		return r.open
+		return r
 	})
-	return func(address string) bool { return read()[address] }
+	return func(address string) (failure string, began bool) {
+		r := read()
+		if f, failed := r.failed[address]; failed {
+			return firstLine(f.Detail), true
+		}
+		return "", r.open[address]
+	}
 }
 
 // A pastRun is what the event stream of a run says.
@@ -81,7 +88,7 @@ func (p *pastRun) add(line []byte) {
 		if e.Status != task.Cancelled {
 			delete(p.open, e.Address)
 		}
-		if e.Phase == "failed" {
+		if e.Phase == "failed" && e.Status != task.OK { // of what was rejected there is a record
 			f := failure{Time: e.Time, Status: e.Status, Detail: e.Detail, Run: p.id}
 			if d, err := digest.Parse(e.Log); err == nil {
 				f.Log = d

@@ -53,7 +53,7 @@ func (a *app) why(p *plan.Plan, id task.ID, addr string) {
 		v.printf("  everything in its key is as it was when it ran\n")
 	}
 	for _, r := range reasons {
-		v.printf("  %s\n", printable(reasonWords[r.Code]))
+		v.printf("  %s\n", reasonWord(r))
 		a.whyDetail(r)
 	}
 	a.whyDepends(p, id)

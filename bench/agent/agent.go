@@ -8,6 +8,9 @@ import (
 	"pbuild/engine/digest"
 )
 
+// Kinds are the agents that this version runs.
+var Kinds = []string{"oracle", "nop", "predictions", "command"}
+
 // A Candidate is what a sample gives without running anything: the digest of a stored patch, or its bytes, or the one word for why there is none.
 type Candidate struct {
 	Patch   digest.Digest

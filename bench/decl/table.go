@@ -53,7 +53,7 @@ var Common = []AttrDef{
 }
 
 // Precondition is the nested block of every block with Common.
-var Precondition = BlockDef{Type: "precondition", Many: true, Doc: "A condition without which the block does not run.", Attrs: []AttrDef{
+var Precondition = BlockDef{Type: "precondition", Many: true, Doc: "A condition without which the workspace is wrong. It is checked of each member before anything runs; where it is false of one, that is an error (exit code 2) and nothing starts. To leave rows out instead, use `where` of a dataset.", Attrs: []AttrDef{
 	{Name: "condition", Type: Condition, Required: true, Doc: "Must be true."},
 	{Name: "error_message", Type: String, Required: true, Doc: "What to say if it is not."},
 }}

@@ -33,7 +33,7 @@ var instanceBlock = BlockDef{Type: "instance", Label: true, Common: true, Doc: "
 			AttrDef{Name: "fail_to_pass", Type: Strings, Keyed: true, Doc: "Ids of the tests that fail on base and pass with the fix."},
 			AttrDef{Name: "pass_to_pass", Type: Strings, Keyed: true, Doc: "Ids of the tests that pass on both."},
 			AttrDef{Name: "protect", Type: Strings, Keyed: true, Doc: "Globs of further paths that are reset before the test."}),
-		{Type: "provenance", Free: true, Doc: "Where the instance comes from, in any form. It is in no key."},
+		{Type: "provenance", Free: true, Doc: "Where the instance comes from, in any form. It is in no key but those of reports whose columns name it."},
 	}}
 
 var gateBlock = BlockDef{Type: "gate", Label: true, Common: true, Doc: "Proves that an instance's tests fail on base and pass on gold.", Attrs: []AttrDef{
@@ -105,9 +105,9 @@ var reportBlock = BlockDef{Type: "report", Label: true, Common: true, Doc: "A ta
 		{Name: "release", Type: RefType, Refs: []string{"release"}, Later: true, Doc: "The release to report."},
 		{Name: "of", Type: Refs, Refs: []string{"matrix", "handshake", "review", "release"}, Doc: "Several of these."},
 		{Name: "formats", Type: Strings, OneOf: []string{"md", "csv", "json", "latex", "html"}, Soon: []string{"latex", "html"}, Default: `["md"]`, Doc: "One file is written for each."},
-		{Name: "columns", Type: Strings, Keyed: true, Doc: "The columns to show."},
-		{Name: "by", Type: Strings, Keyed: true, Doc: "Columns to group by."},
-		{Name: "filter", Type: String, Keyed: true, Doc: "Which lines to show."},
+		{Name: "columns", Type: Strings, Keyed: true, Doc: "The columns to show; formats.md lists them, and the names of `provenance` are columns too."},
+		{Name: "by", Type: Strings, Keyed: true, Doc: "Columns to group candidate lines by."},
+		{Name: "filter", Type: String, Keyed: true, Doc: "Which cells to show, such as `outcome=failed|timeout,agent!=nop`."},
 		{Name: "path", Type: String, Default: "NAME.EXT in report_dir", Doc: "Where the file goes, without its extension."},
 	}}
 

@@ -32,7 +32,7 @@ func Extract(repo *tree.Repo, blobs task.Blobs) task.Executor {
 		if err != nil {
 			return task.Outcome{}, err
 		}
-		if out.Has("applies") {
+		if out.Has(kind.Applies) {
 			patch, err := repo.Patch(ctx, base, candidate, nil)
 			if err != nil {
 				return task.Outcome{}, err
@@ -53,7 +53,7 @@ func Extract(repo *tree.Repo, blobs task.Blobs) task.Executor {
 	})
 }
 
-// layCandidate returns the tree that a sample amounts to. Where the outcome has the fact "applies" the tree differs from base.
+// layCandidate returns the tree that a sample amounts to. Where the outcome has the fact Applies the tree differs from base.
 func layCandidate(ctx context.Context, repo *tree.Repo, blobs task.Blobs, base digest.Digest, sample *task.Record) (digest.Digest, task.Outcome, error) {
 	out := task.Outcome{Status: task.OK}
 	candidate := base
@@ -68,7 +68,7 @@ func layCandidate(ctx context.Context, repo *tree.Repo, blobs task.Blobs, base d
 			candidate, err = repo.Apply(ctx, base, patch)
 			var rejected *tree.Rejection
 			if errors.As(err, &rejected) {
-				out.Outcome, out.Reason, out.Facts = string(verdict.DoesNotApply), rejected.Error(), []string{"nonempty"}
+				out.Outcome, out.Reason, out.Facts = string(verdict.DoesNotApply), rejected.Error(), []string{kind.Nonempty}
 				return candidate, out, nil
 			}
 			if err != nil {
@@ -80,6 +80,6 @@ func layCandidate(ctx context.Context, repo *tree.Repo, blobs task.Blobs, base d
 		out.Outcome = string(verdict.Empty)
 		return candidate, out, nil
 	}
-	out.Facts = []string{"nonempty", "applies"}
+	out.Facts = []string{kind.Nonempty, kind.Applies}
 	return candidate, out, nil
 }

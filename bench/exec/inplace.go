@@ -30,7 +30,7 @@ type Tasks struct {
 	Runner  run.Runner
 	Trees   *tree.Repo
 	Node    string
-	// InPlace starts a command in Dir and waits for it; all its processes are dead when it returns.
+	// InPlace starts a command in Dir and waits for it; its process group is dead when it returns.
 	InPlace func(ctx context.Context, c *run.Command, dir string, env []string) (*run.Result, error)
 
 	dirs sync.Map // directories of outputs that are known to be there

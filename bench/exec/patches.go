@@ -201,7 +201,7 @@ func (p *patches) outcome() (task.Outcome, error) {
 	if err != nil {
 		return task.Outcome{}, err
 	}
-	out := task.Outcome{Status: task.OK, Facts: []string{"patched"}}
+	out := task.Outcome{Status: task.OK, Facts: []string{kind.Patched}}
 	for _, t := range []struct {
 		role string
 		id   digest.Digest

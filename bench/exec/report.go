@@ -2,9 +2,14 @@ package exec
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 
 	"pbuild/bench/kind"
 	"pbuild/bench/report"
@@ -75,11 +80,60 @@ func Table(spec *kind.ReportSpec, input func(role string) *task.Input, blobs tas
 		if cell.Outcome, err = cellOutcome(input(c.Outcome), gate, blobs); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Address, err)
 		}
+		cell.Extra = machine(input(c.Outcome), &cell.Outcome)
+		for name, v := range c.Provenance {
+			cell.Extra[name] = v
+		}
 		lowest.add(cell.Outcome.Isolation)
 		cells = append(cells, cell)
 	}
 	meta.Isolation = lowest.String()
 	return report.Build(cells, meta)
+}
+
+// A cost is what a cell took, the evidence of its outcome. It depends on the machine, and so is in no output.
+type cost struct {
+	Seconds float64 `json:"seconds"` // of its own tasks, from sample to score
+	USD     float64 `json:"usd,omitempty"`
+	Node    string  `json:"node,omitempty"` // several are joined by blanks
+}
+
+// costOf adds up what the tasks recorded that a cell shares with nothing but equal cells.
+func costOf(a *task.Attempt) cost {
+	var c cost
+	nodes := map[string]bool{}
+	for _, in := range a.Inputs {
+		if in.Record == nil || in.Role == "base" || in.Role == "gold" || in.Role == kind.GoldPaths {
+			continue
+		}
+		c.Seconds += in.Record.Elapsed.Seconds()
+		c.USD += in.Record.USD
+		if in.Record.Node != "" {
+			nodes[in.Record.Node] = true
+		}
+	}
+	c.Node = strings.Join(slices.Sorted(maps.Keys(nodes)), " ")
+	return c
+}
+
+// machine is the columns of a cell that tell of the machine; what is not known is left out.
+func machine(in *task.Input, o *verdict.CellOutcome) map[string]string {
+	out := map[string]string{}
+	if o.Isolation != "" {
+		out["isolation"] = o.Isolation
+	}
+	var c cost
+	if in == nil || in.Status != task.OK || json.Unmarshal(in.Record.Evidence, &c) != nil {
+		return out
+	}
+	out["seconds"] = strconv.FormatFloat(c.Seconds, 'f', 1, 64)
+	if c.USD > 0 {
+		out["usd"] = strconv.FormatFloat(c.USD, 'f', 4, 64)
+	}
+	if c.Node != "" {
+		out["node"] = c.Node
+	}
+	return out
 }
 
 // cellOutcome is what became of one cell: its outcome, else that its gate left it out, else what kept it from coming to an end.
@@ -92,7 +146,7 @@ func cellOutcome(in, gate *task.Input, blobs task.Blobs) (verdict.CellOutcome, e
 		}
 		return c, get(blobs, o.Digest, &c)
 	}
-	if gate != nil && gate.Status == task.OK && !gate.Record.Has("admitted") {
+	if gate != nil && gate.Status == task.OK && !gate.Record.Has(kind.Admitted) {
 		c = verdict.ExcludedCell(verdict.GateOutcome(gate.Record.Outcome.Outcome), gate.Record.Reason)
 		if o, ok := gate.Record.Find(kind.Evidence); ok {
 			var e verdict.Evidence
@@ -111,7 +165,7 @@ func cellOutcome(in, gate *task.Input, blobs task.Blobs) (verdict.CellOutcome, e
 	return verdict.Undone(task.Cancelled, "it did not run"), nil
 }
 
-// A lowestLevel is the lowest isolation of what was added; "none" where nothing ran.
+// A lowestLevel is the lowest isolation of what was added; "" where nothing ran.
 type lowestLevel struct {
 	level run.Isolation
 	any   bool
@@ -123,7 +177,12 @@ func (l *lowestLevel) add(name string) {
 	}
 }
 
-func (l *lowestLevel) String() string { return l.level.String() }
+func (l *lowestLevel) String() string {
+	if !l.any {
+		return ""
+	}
+	return l.level.String()
+}
 
 // isolationOf is the lowest isolation of the runs that an attempt stands on, "" where none ran.
 func isolationOf(a *task.Attempt) string {
@@ -132,9 +191,6 @@ func isolationOf(a *task.Attempt) string {
 		if in.Record != nil {
 			l.add(in.Record.Isolation)
 		}
-	}
-	if !l.any {
-		return ""
 	}
 	return l.String()
 }

@@ -1,8 +1,10 @@
 package exec
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"pbuild/bench/kind"
 	"pbuild/bench/verdict"
@@ -57,6 +59,47 @@ func TestCellOutcome(t *testing.T) {
 	}
 	if table.Isolation != "process" || len(table.Rows) != 2 {
 		t.Errorf("%+v", table)
+	}
+	table, err = Table(spec, func(string) *task.Input { return nil }, blobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if table.Isolation != "" || !strings.HasSuffix(string(table.Markdown()), "Isolation: no command ran behind these outcomes.\n") {
+		t.Errorf("nothing ran, and the isolation is %q:\n%s", table.Isolation, table.Markdown())
+	}
+}
+
+// What a cell took is in its outcome's evidence, and in columns that ask for it; what it shares with its gate is not its own.
+func TestColumnsOfTheMachine(t *testing.T) {
+	took := func(role string, seconds int, usd float64, node string) task.Input {
+		r := &task.Record{Elapsed: time.Duration(seconds) * time.Second, Outcome: task.Outcome{Status: task.OK, USD: usd, Node: node}}
+		return task.Input{Dep: task.Dep{Role: role}, Status: task.OK, Record: r}
+	}
+	c := costOf(&task.Attempt{Inputs: []task.Input{took("sample", 3, 0.25, "b"), took("test.0", 4, 0, "a"), took("score.0", 0, 0, ""), took("base", 100, 9, "z"),
+		took(kind.GoldPaths, 100, 9, "z"), {Dep: task.Dep{Role: "build"}}}})
+	if want := (cost{Seconds: 7, USD: 0.25, Node: "a b"}); c != want {
+		t.Errorf("got %+v, want %+v", c, want)
+	}
+	evidence, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blobs := new(memory)
+	r := &task.Record{Outcome: task.Outcome{Status: task.OK, Evidence: evidence}}
+	if err := put(blobs, &r.Outcome, kind.OutcomeBlob, verdict.CellOutcome{Outcome: verdict.Resolved, Isolation: "process"}); err != nil {
+		t.Fatal(err)
+	}
+	inputs := map[string]*task.Input{"0": {Status: task.OK, Record: r}}
+	spec := &kind.ReportSpec{Columns: []string{"instance", "seconds", "usd", "node", "isolation", "origin"}, Cells: []kind.Cell{
+		{Instance: "a", Outcome: "0", Provenance: map[string]string{"origin": "pr 7"}}, {Instance: "b", Outcome: "1"}}}
+	table, err := Table(spec, func(role string) *task.Input { return inputs[role] }, blobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"a,7.0,0.2500,a b,process,pr 7,", "b,-,-,-,-,-,"} {
+		if !strings.Contains(string(table.CSV()), want) {
+			t.Errorf("got\n%s\nwant %s", table.CSV(), want)
+		}
 	}
 }
 

@@ -46,7 +46,7 @@ func (j *Judge) Score(ctx context.Context, a *task.Attempt) (task.Outcome, error
 	s := verdict.Parse(spec, in, expected)
 	out := task.Outcome{Status: task.OK, Verdict: s.Verdict, Exit: s.Exit, Reason: s.Detail}
 	if s.Verdict == task.Pass {
-		out.Facts = []string{"pass"}
+		out.Facts = []string{kind.Passed}
 	}
 	if s.Truncated {
 		out.Flags = []string{verdict.FlagOutputTruncated}

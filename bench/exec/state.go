@@ -183,7 +183,7 @@ func (c *Commands) outcome(res *run.Result, cmd *run.Command, a *task.Attempt) (
 		out.Verdict = task.Fail
 		out.Reason = fmt.Sprintf("exit status %d", res.Exit)
 	default:
-		out.Facts = []string{"pass"}
+		out.Facts = []string{kind.Passed}
 	}
 	if res.OutOfMem {
 		out.Flags = append(out.Flags, verdict.FlagOutOfMemory)

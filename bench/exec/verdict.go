@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,18 +28,21 @@ func (j *Judge) Verdict(_ context.Context, a *task.Attempt) (task.Outcome, error
 	if in.Gold, err = j.attempts(a, "gold.", spec.Attempts); err != nil {
 		return task.Outcome{}, err
 	}
-	r, decided := verdict.Gate(spec, in)
+	e, decided := verdict.Gate(spec, in)
 	if !decided {
 		return task.Outcome{Status: task.Infra, Reason: "undecided: what the gate stands on did not come to an end"}, nil
 	}
-	r.Evidence.Isolation = isolationOf(a)
-	out := task.Outcome{Status: task.OK, Outcome: string(r.Outcome), Reason: r.Reason, Facts: r.Facts, Isolation: r.Evidence.Isolation}
-	if err := put(j.Blobs, &out, kind.Evidence, r.Evidence); err != nil {
+	e.Isolation = isolationOf(a)
+	out := task.Outcome{Status: task.OK, Outcome: string(e.Outcome), Reason: e.Reason, Isolation: e.Isolation}
+	if e.Outcome == verdict.Admitted {
+		out.Facts = []string{kind.Admitted}
+	}
+	if err := put(j.Blobs, &out, kind.Evidence, e); err != nil {
 		return out, err
 	}
 	out.Evidence, err = json.Marshal(struct {
 		BaseKind verdict.BaseKind `json:"base_kind"`
-	}{r.BaseKind})
+	}{e.BaseKind})
 	return out, err
 }
 
@@ -76,7 +80,7 @@ func (j *Judge) Outcome(ctx context.Context, a *task.Attempt) (task.Outcome, err
 	in := verdict.CellInput{HasBuild: spec.HasBuild, Build: step(a, "build")}
 	if x := a.Input("extract"); x != nil && x.Record != nil {
 		in.Ended, in.EndedWhy = verdict.Word(x.Record.Outcome.Outcome), x.Record.Reason
-		in.Nonempty, in.Applies = x.Record.Has("nonempty"), x.Record.Has("applies")
+		in.Nonempty, in.Applies = x.Record.Has(kind.Nonempty), x.Record.Has(kind.Applies)
 	}
 	if err := j.gather(ctx, a, &in); err != nil {
 		return task.Outcome{}, err
@@ -90,9 +94,12 @@ func (j *Judge) Outcome(ctx context.Context, a *task.Attempt) (task.Outcome, err
 		return task.Outcome{Status: task.Infra, Reason: "undecided: what the outcome stands on did not come to an end"}, nil
 	}
 	c.Isolation = isolationOf(a)
-	out := task.Outcome{Status: task.OK, Outcome: string(c.Outcome), Reason: c.Detail, Flags: c.Flags, Isolation: c.Isolation}
+	out := task.Outcome{Status: task.OK, Outcome: string(c.Outcome), Reason: cmp.Or(c.Detail, c.Reason), Flags: c.Flags, Isolation: c.Isolation}
 	if c.Outcome == verdict.Resolved {
-		out.Facts = []string{"resolved"}
+		out.Facts = []string{kind.Resolved}
+	}
+	if out.Evidence, err = json.Marshal(costOf(a)); err != nil {
+		return out, err
 	}
 	err = put(j.Blobs, &out, kind.OutcomeBlob, c)
 	return out, err

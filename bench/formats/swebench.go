@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"pbuild/bench/report"
@@ -15,7 +16,7 @@ import (
 // not UTF-8 cannot be written and is an error, never changed silently.
 func WritePredictions(list []Prediction) ([]byte, error) {
 	list = slices.Clone(list)
-	slices.SortStableFunc(list, func(a, b Prediction) int { return bytes.Compare([]byte(a.Instance), []byte(b.Instance)) })
+	slices.SortStableFunc(list, func(a, b Prediction) int { return strings.Compare(a.Instance, b.Instance) })
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)

@@ -154,7 +154,7 @@ func (l *lowerer) sample(in gated, a *agent, m model, index int) task.ID {
 	}
 	if in.verdict != task.None {
 		t.Deps = append(t.Deps, task.Dep{On: in.verdict, Role: "gate", Use: task.UseOrder})
-		t.When = []task.Condition{{On: in.verdict, Fact: "admitted"}}
+		t.When = []task.Condition{{On: in.verdict, Fact: kind.Admitted}}
 	}
 	return l.add(t)
 }

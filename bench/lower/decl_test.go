@@ -167,6 +167,7 @@ func (h *host) Predictions(path string) (map[string]kind.Data, error) {
 }
 
 func (h *host) Platform() string          { return "linux/amd64" }
+func (h *host) Exists(path string) bool   { return !strings.HasPrefix(path, "/nosuch") }
 func (h *host) Secret(name string) string { return "s3cret" }
 
 func lowered1(t *testing.T, ws *decl.Workspace, h *host) (*task.Graph, decl.Diagnostics) {

@@ -27,6 +27,7 @@ type instance struct {
 	derive                 bool // both lists are empty: a gate derives them
 	reports, protect       []string
 	statement              kind.Data
+	provenance             map[string]string // what reports mention of it
 }
 
 // A judge is a command block of an instance that runs once for each tree.
@@ -87,6 +88,7 @@ func (l *lowerer) instance(b *decl.Block, m member) *instance {
 	if s, ok := get[decl.Bytes](l, b, "problem_statement", m.each); ok {
 		in.statement = data(s)
 	}
+	in.provenance = l.provenance(b, m.each)
 	return in
 }
 
@@ -173,7 +175,7 @@ func (l *lowerer) testOf(in *instance, on task.ID, output string, build task.ID,
 	deps := append([]task.Dep{{On: on, Role: kind.Tree, Output: output}, {On: in.patches, Role: kind.TestPaths, Output: kind.TestPaths}}, below(from)...)
 	var when []task.Condition
 	if build != task.None {
-		when = []task.Condition{{On: build, Fact: "pass"}}
+		when = []task.Condition{{On: build, Fact: kind.Passed}}
 	}
 	return l.add(task.Task{
 		Spec: &kind.TestSpec{Runtime: in.env.spec, Command: in.test.command, Reports: in.reports, Protect: in.protect, Attempt: attempt},

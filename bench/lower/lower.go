@@ -25,6 +25,8 @@ type Host interface {
 	Glob(patterns []string) ([]string, error)
 	// Predictions reads a file of candidate patches, by instance id.
 	Predictions(path string) (map[string]kind.Data, error)
+	// Exists says whether there is such a file or directory.
+	Exists(path string) bool
 	// Platform is this machine's, such as linux/amd64.
 	Platform() string
 	// Secret is the value of a sensitive variable, for the process that needs it.
@@ -42,9 +44,13 @@ func Lower(ws *decl.Workspace, h Host) (*task.Graph, decl.Diagnostics) {
 		envs: map[envKey]*environment{}, made: map[string]maker{}, tasks: map[*decl.Block][]*pending{},
 	}
 	settings := ws.Find("pbuild", "")
+	if floor, _ := get[string](l, settings, "min_isolation", nil); floor == "container" {
+		l.errorf(at(settings, "min_isolation"), nil, "Isolation not available", "No runner of this version gives container: every record would be too weak. Ask for sealed.")
+	}
 	l.graph.Salt, _ = get[string](l, settings, "salt", nil)
 	l.reportDir = or(l, settings, "report_dir", nil, "reports")
 
+	l.mentions()
 	l.declareFiles()
 	for _, typ := range order {
 		for _, b := range ws.Blocks {
@@ -82,6 +88,7 @@ type lowerer struct {
 	open       []*pending // tasks that are being added, each for the one before
 	madeSorted []string   // the paths of made, once a pattern asks
 	reportDir  string
+	mentioned  map[string]bool // the columns that reports mention and that not every report has
 	edges      int // that depends_on has made
 }
 

@@ -46,7 +46,7 @@ func (l *lowerer) matrix(b *decl.Block, out *lowered) {
 				}
 				for _, m := range ms {
 					for i := range n {
-						c := cell{Cell: kind.Cell{Instance: in.id, Agent: a.name, Model: m.name, Sample: i}, verdict: in.verdict, output: kind.OutcomeBlob}
+						c := cell{Cell: kind.Cell{Instance: in.id, Agent: a.name, Model: m.name, Sample: i, Provenance: in.provenance}, verdict: in.verdict, output: kind.OutcomeBlob}
 						if excluded.match(&c.Cell) {
 							continue
 						}
@@ -116,7 +116,7 @@ func (l *lowerer) candidate(in gated, a *agent, m model, index, attempts int) []
 		{On: in.source, Role: "base", Output: kind.Tree}, {On: sample, Role: "sample"}}})
 	step("extract", extract, "", task.TolerateUnmet)
 
-	good := []task.Condition{{On: extract, Fact: "nonempty"}, {On: extract, Fact: "applies"}}
+	good := []task.Condition{{On: extract, Fact: kind.Nonempty}, {On: extract, Fact: kind.Applies}}
 	compose := l.add(task.Task{Spec: &kind.ComposeSpec{Protect: in.protect}, When: good, Deps: []task.Dep{
 		{On: extract, Role: "candidate", Output: kind.Tree},
 		{On: in.source, Role: "base", Output: kind.Tree},

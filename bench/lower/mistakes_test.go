@@ -8,6 +8,9 @@ import (
 	"pbuild/bench/decl"
 	"pbuild/bench/kind"
 	"pbuild/engine/digest"
+	"pbuild/engine/task"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // with is the small workspace after an edit, keyed by block address.
@@ -42,6 +45,10 @@ func TestMistakes(t *testing.T) {
 		{"no probe", "Host runtime without a probe", map[string]attrs{"runtime.go": {"probe": nil}}, nil},
 		{"probe fails", "The probe of runtime.go: exit status 1", map[string]attrs{"runtime.go": {"probe": []string{"false"}}}, nil},
 		{"platform", "runtime.go is for linux/amd64, not for linux/arm64", map[string]attrs{"instance.go": {"platform": "linux/arm64"}}, nil},
+		{"user on the host", "user is for runtimes with an image", map[string]attrs{"runtime.go": {"user": "nobody"}}, nil},
+		{"workdir on the host", "workdir is for runtimes with an image", map[string]attrs{"runtime.go": {"workdir": "/w"}}, nil},
+		{"platform of another machine", "which is linux/amd64 and none of plan9/arm", map[string]attrs{"runtime.go": {"platforms": []string{"plan9/arm"}}}, nil},
+		{"isolation of no runner", "No runner of this version gives container", nil, []*decl.Block{block("pbuild", "", attrs{"min_isolation": "container"})}},
 		{"state", "is none of base and gold", map[string]attrs{"gate.go": {"states": []string{"silver"}}}, nil},
 		{"predictions without a file", "Predictions without a file", map[string]attrs{"agent.file": {"file": nil}}, nil},
 		{"command agent without a command", "Agent without a command", map[string]attrs{"agent.fixer": {"command": nil}}, nil},
@@ -63,6 +70,11 @@ func TestMistakes(t *testing.T) {
 			block("source", "", nil, block("dir", "", attrs{"path": "src"})), command("test", "true"))}},
 		{"no source", "instance.x needs `source`", nil, []*decl.Block{block("instance", "x", attrs{"runtime": ref("runtime.go"), "gold_patch": text("g")}, command("test", "true"))}},
 		{"Dockerfile", "Dockerfile cannot be read", nil, []*decl.Block{block("runtime", "img", nil, block("build", "", attrs{"context": "c"}))}},
+		{"unknown column", `report.all has no column "outcom". Did you mean outcome? There are instance, agent,`, map[string]attrs{"report.all": {"columns": []string{"instance", "outcom"}}}, nil},
+		{"unknown group", `report.all has no column "origin". There are instance, agent,`, map[string]attrs{"report.all": {"by": []string{"origin"}}}, nil},
+		{"unknown column in a filter", `report.all has no column "colour"`, map[string]attrs{"report.all": {"filter": "outcome=failed,colour!=red"}}, nil},
+		{"filter without a value", `filter term "x" is not COLUMN=VALUE`, map[string]attrs{"report.all": {"filter": "x"}}, nil},
+		{"filter by no outcome", `"won" is none of the outcomes`, map[string]attrs{"report.all": {"filter": "outcome=won"}}, nil},
 		{"circle of blocks", "depends on itself", map[string]attrs{"runtime.go": {"depends_on": refs("gate.go")}}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -102,6 +114,21 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+func TestMissingHostPath(t *testing.T) {
+	ws, h := small()
+	b := ws.Find("runtime", "go")
+	nested := b.Nested("host")
+	if nested == nil {
+		nested = block("host", "", nil)
+		b.Blocks = append(b.Blocks, nested)
+	}
+	nested.Attrs["paths"] = &decl.Attr{Name: "paths", Expr: value{[]string{"/usr", "/nosuch/tools"}}}
+	_, diags := lowered1(t, ws, h)
+	if len(diags) != 1 || diags[0].Severity != decl.Warning || !strings.Contains(diags[0].Detail, "/nosuch/tools is among the paths of runtime.go") {
+		t.Errorf("got %v", diags)
+	}
+}
+
 func TestPredictions(t *testing.T) {
 	ws, h := small()
 	g, _ := lowered1(t, ws, h)
@@ -120,6 +147,26 @@ func TestReportOverSeveralMatrices(t *testing.T) {
 	s := g.Tasks[lookup(t, g, "report.all/md")].Spec.(*kind.ReportSpec)
 	if len(s.Cells) != 7 || s.Of != "matrix.main, matrix.nop" || s.Cells[2].Agent != "nop" || s.Cells[2].Sample != 0 {
 		t.Errorf("%d cells of %s: %+v", len(s.Cells), s.Of, s.Cells)
+	}
+}
+
+// A report knows an instance's provenance by name, also behind a gate; its key holds what it mentions, and nothing else of it.
+func TestProvenanceIsAColumn(t *testing.T) {
+	provenance := func(year string) *task.Graph {
+		ws, h := with(map[string]attrs{"report.all": {"columns": []string{"instance", "origin", "seconds"}, "by": []string{"pull"}, "filter": "origin!=x"}})
+		in := ws.Find("instance", "go")
+		in.Blocks = append(in.Blocks, block("provenance", "", attrs{"origin": column("base"), "pull": []any{float64(7)}, "year": year}))
+		g, _ := lowered1(t, ws, h)
+		return g
+	}
+	g, other := provenance("2024"), provenance("2025")
+	id := lookup(t, g, "report.all/md")
+	got := g.Tasks[id].Spec.(*kind.ReportSpec).Cells[0].Provenance
+	if diff := cmp.Diff(map[string]string{"origin": "v1", "pull": "[7]"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if keys(g)[id] != keys(other)[id] {
+		t.Error("what no report mentions is in a key")
 	}
 }
 

@@ -40,11 +40,10 @@ func (l *lowerer) report(b *decl.Block, out *lowered) {
 	if !l.holds(b, nil) {
 		return
 	}
-	spec, cells := l.reported(b)
-	spec.Columns, _ = get[[]string](l, b, "columns", nil)
-	spec.By, _ = get[[]string](l, b, "by", nil)
-	spec.Filter, _ = get[string](l, b, "filter", nil)
+	known := map[string]bool{}
+	spec, cells := l.reported(b, known)
 	spec.Renderer, spec.Name = report.RendererVersion, b.Name
+	l.columns(b, &spec, known)
 	slices.SortStableFunc(cells, func(x, y cell) int {
 		return cmp.Or(cmp.Compare(x.Instance, y.Instance), cmp.Compare(x.Agent, y.Agent), cmp.Compare(x.Model, y.Model),
 			cmp.Compare(x.Sample, y.Sample), cmp.Compare(x.Address, y.Address))
@@ -72,8 +71,8 @@ func (l *lowerer) report(b *decl.Block, out *lowered) {
 	})
 }
 
-// reported are the cells of what a report is over.
-func (l *lowerer) reported(b *decl.Block) (kind.ReportSpec, []cell) {
+// reported are the cells of what a report is over. The names in their instances' provenance become known.
+func (l *lowerer) reported(b *decl.Block, known map[string]bool) (kind.ReportSpec, []cell) {
 	refs, _ := get[[]decl.Ref](l, b, "of", nil)
 	for _, name := range []string{"matrix", "handshake"} {
 		if ref, ok := get[decl.Ref](l, b, name, nil); ok {
@@ -90,6 +89,7 @@ func (l *lowerer) reported(b *decl.Block) (kind.ReportSpec, []cell) {
 			continue
 		}
 		of = append(of, ref.String())
+		l.provenanceOf(on, known)
 		for _, c := range l.lower(on).cells {
 			spec.Gated = spec.Gated && c.verdict != task.None
 			cells = append(cells, c)

@@ -3,6 +3,7 @@ package lower
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"path"
@@ -155,7 +156,7 @@ func (l *lowerer) makeEnvironment(b *decl.Block, each *decl.Each, platform strin
 	e.spec.Path, _ = get[string](l, b, "path", each)
 	e.spec.Paths, _ = get[[]string](l, b.Nested("host"), "paths", each)
 	if e.spec.Host {
-		if !l.probe(b, each, e) {
+		if !l.onHost(b, each, e) || !l.probe(b, each, e) {
 			return nil
 		}
 	} else {
@@ -171,6 +172,27 @@ func (l *lowerer) makeEnvironment(b *decl.Block, each *decl.Each, platform strin
 		e.prepare = l.add(task.Task{Spec: &kind.StateSpec{Of: kind.RuntimePrepare, Runtime: e.spec, Command: cmd}, Deps: e.imageDep(), Timeout: cmd.Timeout})
 	}
 	return e
+}
+
+// onHost reports what a host runtime declares and this machine cannot give. It says nothing of what is true and needs no doing.
+func (l *lowerer) onHost(b *decl.Block, each *decl.Each, e *environment) bool {
+	for _, name := range []string{"user", "workdir"} {
+		if b.Attrs[name] != nil {
+			l.errorf(at(b, name), each, "Not for a host runtime", "%s runs on this machine, as you and in a directory of pbuild's choice; %s is for runtimes with an image.", e.spec.Name, name)
+			return false
+		}
+	}
+	if list, _ := get[[]string](l, b, "platforms", each); len(list) > 0 && !slices.Contains(list, e.spec.Platform) {
+		l.errorf(at(b, "platforms"), each, "Impossible platform", "%s runs on this machine, which is %s and none of %s.", e.spec.Name, e.spec.Platform, strings.Join(list, ", "))
+		return false
+	}
+	for _, p := range e.spec.Paths {
+		if !l.host.Exists(p) {
+			l.diags.Add(decl.Diagnostic{Severity: decl.Warning, Summary: "Path does not exist", Range: at(b.Nested("host"), "paths"), Row: each.Place(),
+				Detail: fmt.Sprintf("%s is among the paths of %s and is not there, so no command will see it.", p, e.spec.Name)})
+		}
+	}
+	return true
 }
 
 // probe asks for a host runtime's identity.

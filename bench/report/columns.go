@@ -13,7 +13,13 @@ import (
 var columnOrder = []string{"instance", "agent", "model", "sample", "outcome", "reason",
 	"nonempty", "applies", "compiles", "passes", "tests_passed", "tests_total", "flags", "address"}
 
-// columns says how each is shown. "-" stands for null.
+// machineColumns tell of the machine and the run. They are shown where they are asked for, and Cell.Extra holds their values.
+var machineColumns = []string{"seconds", "usd", "node", "isolation"}
+
+// Columns are the names that every report knows; all others are of an instance's provenance.
+func Columns() []string { return slices.Concat(columnOrder, machineColumns) }
+
+// columns says how each of columnOrder is shown. "-" stands for null.
 var columns = map[string]func(*Row) string{
 	"instance":     func(r *Row) string { return r.Instance },
 	"agent":        func(r *Row) string { return r.Agent },
@@ -77,7 +83,7 @@ type term struct {
 }
 
 // endColumns tell what became of a cell, all others which cell it is.
-var endColumns = []string{"outcome", "reason", "nonempty", "applies", "compiles", "passes", "tests_passed", "tests_total", "flags"}
+var endColumns = append([]string{"outcome", "reason", "nonempty", "applies", "compiles", "passes", "tests_passed", "tests_total", "flags"}, machineColumns...)
 
 // ParseFilter reads a filter.
 func ParseFilter(s string) (Filter, error) {
@@ -99,7 +105,7 @@ func ParseFilter(s string) (Filter, error) {
 		if t.column == "outcome" {
 			for _, v := range t.values {
 				if !slices.Contains(verdict.Outcomes(), verdict.Word(v)) {
-					return Filter{}, fmt.Errorf("filter term %q: %q is no outcome", strings.TrimSpace(part), v)
+					return Filter{}, fmt.Errorf("filter term %q: %q is none of the outcomes %v", strings.TrimSpace(part), v, verdict.Outcomes())
 				}
 			}
 		}
@@ -108,7 +114,8 @@ func ParseFilter(s string) (Filter, error) {
 	return f, nil
 }
 
-func (f Filter) columns() []string {
+// Columns are the columns that the terms are on.
+func (f Filter) Columns() []string {
 	var names []string
 	for _, t := range f.terms {
 		names = append(names, t.column)

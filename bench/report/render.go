@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,14 +43,23 @@ func (t *Table) JSON() []byte {
 }
 
 // CSV is a line a row, under a header, as RFC 4180 but with single line feeds. Every line says whether it was gated and the lowest isolation
-// behind the report. Values are exact: one that begins with = or + is not disarmed, since an id must be read back as it is.
+// behind the report, where the cells' own is not asked for. Values are exact: one that begins with = or + is not disarmed, since an id must be read back as it is.
 func (t *Table) CSV() []byte {
 	shown := t.shown(columnOrder)
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
-	w.Write(append(slices.Clone(shown), "gated", "isolation"))
+	more := map[string]string{"gated": strconv.FormatBool(t.Gated), "isolation": t.Isolation}
+	if slices.Contains(shown, "isolation") {
+		delete(more, "isolation") // each cell's own is there
+	}
+	names := slices.Sorted(maps.Keys(more))
+	w.Write(append(slices.Clone(shown), names...))
 	for i := range t.Rows {
-		w.Write(append(t.Rows[i].values(shown), strconv.FormatBool(t.Gated), t.Isolation))
+		row := t.Rows[i].values(shown)
+		for _, name := range names {
+			row = append(row, more[name])
+		}
+		w.Write(row)
 	}
 	w.Flush() // a Buffer never fails
 	return b.Bytes()
@@ -98,7 +108,11 @@ func (t *Table) Markdown() []byte {
 	if t.meta.Filter != "" {
 		fmt.Fprintf(&b, "Filter: %s. Candidate lines count every outcome, whatever rows are listed.\n\n", escape(t.meta.Filter))
 	}
-	fmt.Fprintf(&b, "Isolation: %s is the lowest of all runs behind this report.\n", escape(t.Isolation))
+	if t.Isolation == "" {
+		b.WriteString("Isolation: no command ran behind these outcomes.\n")
+	} else {
+		fmt.Fprintf(&b, "Isolation: %s is the lowest of all runs behind this report.\n", escape(t.Isolation))
+	}
 	for _, n := range t.meta.Notes {
 		fmt.Fprintf(&b, "\n%s\n", escape(n))
 	}

@@ -22,7 +22,7 @@ type Cell struct {
 	Sample                 int
 	Address                string
 	Outcome                verdict.CellOutcome
-	Extra                  map[string]string // further columns: provenance, seconds, usd, node
+	Extra                  map[string]string // further columns: of the machine, and provenance
 }
 
 // Meta is what a report says besides its cells, and how it is to look.
@@ -30,7 +30,7 @@ type Meta struct {
 	Name      string
 	Of        string // "matrix.main"
 	Gated     bool
-	Isolation string // the lowest of all runs behind the cells
+	Isolation string // the lowest of all runs behind the cells; "" where no command ran
 	Columns   []string
 	By        []string
 	Filter    string
@@ -101,7 +101,8 @@ type Row struct {
 }
 
 // Build sorts, filters and counts. A filter's terms on what names a cell choose rows and lines; its terms on what became of a
-// cell choose rows only, so that no denominator depends on an outcome. An error is a mistake of the report's declaration.
+// cell choose rows only, so that no denominator depends on an outcome. A column that a cell lacks is "-". An error is a mistake in
+// the filter.
 func Build(cells []Cell, meta Meta) (*Table, error) {
 	filter, err := ParseFilter(meta.Filter)
 	if err != nil {
@@ -113,9 +114,6 @@ func Build(cells []Cell, meta Meta) (*Table, error) {
 		return cmp.Or(cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Model, b.Model),
 			cmp.Compare(a.Sample, b.Sample), cmp.Compare(a.Address, b.Address))
 	})
-	if err := checkColumns(cells, meta, filter); err != nil {
-		return nil, err
-	}
 	lines := map[string]*tally{}
 	for i := range cells {
 		r := rowOf(&cells[i], meta)
@@ -137,19 +135,6 @@ func Build(cells []Cell, meta Meta) (*Table, error) {
 	}
 	slices.SortFunc(t.Candidates, func(a, b Line) int { return cmp.Compare(a.sortKey(meta.By), b.sortKey(meta.By)) })
 	return t, nil
-}
-
-// checkColumns finds columns that no cell has. A report without cells has every column.
-func checkColumns(cells []Cell, meta Meta, f Filter) error {
-	for _, name := range slices.Concat(meta.Columns, meta.By, f.columns()) {
-		if _, known := columns[name]; known || len(cells) == 0 {
-			continue
-		}
-		if !slices.ContainsFunc(cells, func(c Cell) bool { _, ok := c.Extra[name]; return ok }) {
-			return fmt.Errorf("no cell has a column %q; those of every report are %s", name, strings.Join(columnOrder, ", "))
-		}
-	}
-	return nil
 }
 
 func rowOf(c *Cell, meta Meta) Row {

@@ -1,14 +1,13 @@
 // Package rows holds datasets: ordered sets of flat rows with unique identities, read from JSON Lines, JSON or CSV.
 //
 // It promises that a string column's bytes come out as the file holds them, unescaped and not normalised: every valid UTF-8 string passes
-// unchanged. JSON text cannot carry other bytes, and an escape that names half a character is an error, never a replacement. A file is
-// read once and kept; a row is an offset into it, decoded one column at a time when it is asked for. The package knows nothing of what rows mean, but for the
-// SWE-bench convention of lists written as strings.
+// unchanged. JSON text cannot carry other bytes, and an escape that names half a character is an error, never a replacement. A file's
+// text is kept, and a row is an offset into it, decoded one column at a time when it is asked for. The package opens no file and knows nothing of what rows mean,
+// but for the SWE-bench convention of lists written as strings.
 package rows
 
 import (
-	"io"
-	"os"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,7 +22,7 @@ import (
 type Options struct {
 	Format string     // jsonl, json, csv or swe-bench; "" goes by the extension
 	Key    string     // the identity column; swe-bench implies instance_id, an object keyed by identity needs none
-	Name   string     // the file's name in diagnostics and positions; "" is the path
+	Name   string     // the file's name in diagnostics and positions
 	At     decl.Range // where the dataset is declared
 }
 
@@ -76,38 +75,10 @@ func (s *Set) digest() {
 	s.sum = all.Sum()
 }
 
-// Load reads a dataset's file. It reports every mistake in it, up to a limit, each with its line; the Set is nil if there is any.
-func Load(path string, o Options) (*Set, decl.Diagnostics) {
-	if o.Name == "" {
-		o.Name = path
-	}
-	text, err := read(path)
-	if err != nil {
-		var diags decl.Diagnostics
-		diags.Errorf(o.At, "Dataset file cannot be read", "%v.", err)
-		return nil, diags
-	}
-	return Parse(text, o)
-}
-
-// read returns a file's text with one allocation of its size.
-func read(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	var b strings.Builder
-	if st, err := f.Stat(); err == nil && st.Mode().IsRegular() {
-		b.Grow(int(st.Size()))
-	}
-	_, err = io.Copy(&b, f)
-	return b.String(), err
-}
-
 const sweBench = "swe-bench"
 
-// Parse is Load of a text that has been read; its format goes by the extension of o.Name.
+// Parse reads a dataset's text, whose format goes by the extension of o.Name. It reports every mistake in it, up to a limit, each with its line; the
+// Set is nil if there is any.
 func Parse(text string, o Options) (*Set, decl.Diagnostics) {
 	p := &parser{o: o, seen: map[string]int{}}
 	syntax := strings.TrimPrefix(strings.ToLower(filepath.Ext(o.Name)), ".")
@@ -222,11 +193,4 @@ func (p *parser) finish() (*Set, decl.Diagnostics) {
 	return &Set{rows: p.rows, columns: sortedKeys(p.columns)}, p.diags
 }
 
-func sortedKeys(m map[string]bool) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
+func sortedKeys(m map[string]bool) []string { return slices.Sorted(maps.Keys(m)) }

@@ -111,7 +111,7 @@ func Candidate(in CellInput) (CellOutcome, bool) {
 	}
 	c.flag(in)
 	if in.Ended != "" {
-		return c.end(in.Ended, "", in.EndedWhy), true
+		return c.end(in.Ended, in.EndedWhy, ""), true
 	}
 	switch {
 	case !in.Nonempty:
@@ -214,15 +214,18 @@ func ExcludedCell(gate GateOutcome, why string) CellOutcome {
 	return (&CellOutcome{Flags: []string{}}).end(Excluded, string(gate), why)
 }
 
+// undecided is the reason of a cell that the world kept from its outcome.
+const undecided = "undecided"
+
 // Undone is the outcome of a cell that has none of its own because something above it ended as status says: infra and provider as such, whose
-// cause is the machine's and so no reason of a table; whatever was cancelled, or was skipped after a failure, as skipped.
+// cause is the machine's and so no reason of a table, which says undecided; whatever was cancelled, or was skipped after a failure, as skipped.
 func Undone(status task.Status, cause string) CellOutcome {
 	c := &CellOutcome{Flags: []string{}}
 	switch status {
 	case task.Infra:
-		return c.end(CellInfra, "", cause)
+		return c.end(CellInfra, undecided, cause)
 	case task.Provider:
-		return c.end(CellProvider, "", cause)
+		return c.end(CellProvider, undecided, cause)
 	}
 	return c.end(CellSkipped, cause, "")
 }

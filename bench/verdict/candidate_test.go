@@ -54,9 +54,9 @@ func TestCandidate(t *testing.T) {
 		{name: "timeout", in: cell(t, nil, "timeout"), outcome: CellTimeout, stages: "nac", total: 1},
 		{name: "empty", in: cell(t, func(in *CellInput) { in.Nonempty, in.Applies = false, false; in.Attempts = nil }), outcome: Empty},
 		{name: "empty, as extraction says", in: cell(t, func(in *CellInput) { ended(Empty, "")(in); in.Nonempty, in.Applies = false, false }), outcome: Empty},
-		{name: "does not apply", in: cell(t, func(in *CellInput) { ended(DoesNotApply, "a.go:\n3")(in); in.Applies = false }), outcome: DoesNotApply, stages: "n", detailBeginning: "a.go: 3"},
+		{name: "does not apply", in: cell(t, func(in *CellInput) { ended(DoesNotApply, "a.go:\n3")(in); in.Applies = false }), outcome: DoesNotApply, reason: "a.go: 3", stages: "n"},
 		{name: "missing", in: cell(t, func(in *CellInput) { ended(Missing, "")(in); in.Nonempty = false }), outcome: Missing},
-		{name: "step limit", in: cell(t, ended(StepLimit, "100 steps")), outcome: StepLimit, stages: "na", detailBeginning: "100 steps"},
+		{name: "step limit", in: cell(t, ended(StepLimit, "100 steps")), outcome: StepLimit, reason: "100 steps", stages: "na"},
 		{name: "harness edit", in: cell(t, func(in *CellInput) { in.HarnessEdits = []string{"go.mod: replace x => ./x"} }, "A+ B+"), outcome: Unresolved, reason: "harness_edit", stages: "nac",
 			flags: "harness_edit", detailBeginning: "go.mod: replace x => ./x"},
 		{name: "harness edit that does not compile", in: cell(t, func(in *CellInput) { in.HarnessEdits = []string{"x"}; in.Build = broken }), outcome: Unresolved, reason: "harness_edit", stages: "naC", flags: "harness_edit"},
@@ -118,8 +118,8 @@ func TestCandidateUndecided(t *testing.T) {
 			t.Errorf("%s: %+v", name, o)
 		}
 	}
-	for status, want := range map[task.Status]Word{task.Infra: CellInfra, task.Provider: CellProvider, task.Cancelled: CellSkipped, task.Failed: CellSkipped} {
-		if o := Undone(status, "why"); o.Outcome != want || o.Stages != (Stages{}) || (o.Reason == "why") != (want == CellSkipped) {
+	for status, want := range map[task.Status][2]string{task.Infra: {"infra", "undecided"}, task.Provider: {"provider", "undecided"}, task.Cancelled: {"skipped", "why"}, task.Failed: {"skipped", "why"}} {
+		if o := Undone(status, "why"); string(o.Outcome) != want[0] || o.Stages != (Stages{}) || o.Reason != want[1] {
 			t.Errorf("%s: %+v", status, o)
 		}
 	}

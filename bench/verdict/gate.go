@@ -28,6 +28,27 @@ const (
 	GateToolError   GateOutcome = "tool_error"
 )
 
+// Steps are the roles, or what they begin with, of the tasks that show why a gate ended so.
+func (o GateOutcome) Steps() []string {
+	switch o {
+	case PatchFailed:
+		return []string{"patches"}
+	case SetupFailed, ImageMissing:
+		return []string{"setup.", "build.base"}
+	case GateTimeout:
+		return []string{"setup.", "build.", "test.base."}
+	case GoldBuildFailed:
+		return []string{"build.gold"}
+	case GoldFailed:
+		return []string{"test.gold."}
+	case Rejected, BasePassed, GateNoTests:
+		return []string{"test.base."}
+	case GateFlaky, GateToolError:
+		return []string{"test."}
+	}
+	return nil
+}
+
 // A GateInput is how everything ended that a gate's verdict stands on.
 type GateInput struct {
 	Patches, Image                             Step
@@ -35,15 +56,6 @@ type GateInput struct {
 	BuildBase, BuildGold                       Step      // zero where the instance has no build command
 	Base, Gold                                 []Attempt // in order of the attempt
 	Digests                                    map[string]string
-}
-
-// A GateResult is a gate's verdict on one instance.
-type GateResult struct {
-	Outcome  GateOutcome
-	BaseKind BaseKind
-	Reason   string   // one line
-	Facts    []string // "admitted"
-	Evidence Evidence
 }
 
 // gate folds one instance.
@@ -55,14 +67,14 @@ type gate struct {
 
 // Gate says what the two states prove. It returns false where that is not decided: something it stands on ended as infra, provider or cancelled.
 // Construction failures come before what gold did, and that before what base did; within them the order is that of the steps.
-func Gate(spec *kind.VerdictSpec, in GateInput) (GateResult, bool) {
+func Gate(spec *kind.VerdictSpec, in GateInput) (Evidence, bool) {
 	g := gate{spec: spec, in: in}
 	g.e.Digests = in.Digests
 	g.gather()
 	for _, decide := range []func() (GateOutcome, string, bool){g.construction, g.gold, g.base} {
 		outcome, reason, known := decide()
 		if !known {
-			return GateResult{}, false
+			return Evidence{}, false
 		}
 		if outcome != "" {
 			return g.result(outcome, reason), true
@@ -71,16 +83,12 @@ func Gate(spec *kind.VerdictSpec, in GateInput) (GateResult, bool) {
 	return g.result(Admitted, ""), true
 }
 
-func (g *gate) result(outcome GateOutcome, reason string) GateResult {
+func (g *gate) result(outcome GateOutcome, reason string) Evidence {
 	if outcome != Admitted && outcome != Rejected {
 		g.e.BaseKind = NoBaseKind
 	}
 	g.e.Outcome, g.e.Reason = outcome, oneLine(reason)
-	r := GateResult{Outcome: outcome, BaseKind: g.e.BaseKind, Reason: g.e.Reason, Evidence: g.e}
-	if outcome == Admitted {
-		r.Facts = []string{"admitted"}
-	}
-	return r
+	return g.e
 }
 
 func (g *gate) has(state string) bool {

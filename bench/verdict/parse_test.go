@@ -106,6 +106,32 @@ func TestNoShadowing(t *testing.T) {
 	}
 }
 
+// A second result of an id is a duplicate where ids name tests, and part of the one result where they are descriptions (docs/adr/0006).
+func TestRepeatedResults(t *testing.T) {
+	xml := func(second string) map[string][]byte {
+		return map[string][]byte{"r.xml": []byte(`<testsuite><testcase classname="t" name="adds"/><testcase classname="t" name="adds">` + second + `</testcase></testsuite>`)}
+	}
+	tap := func(second string) []byte { return []byte("ok 1 - adds\n" + second + "\n1..2\n") }
+	const once = "{\"Action\":\"pass\",\"Package\":\"m\",\"Test\":\"TestA\"}\n"
+	for _, c := range []struct {
+		name, format, id string
+		in               Input
+		want             Result
+		reason           Reason
+	}{
+		{"gotest", "gotest", "TestA", Input{Module: "m", Stdout: []byte(once + once + "{\"Action\":\"pass\",\"Package\":\"m\"}\n")}, Duplicate, DuplicateID},
+		{"junit", "junit", "t::adds", Input{Reports: xml("")}, Duplicate, DuplicateID},
+		{"tap, both pass", "tap", "adds", Input{Stdout: tap("ok 2 - adds")}, Passed, ""},
+		{"tap, one fails", "tap", "adds", Input{Stdout: tap("not ok 2 - adds"), Exit: 1}, Failed, FailedTest},
+		{"tap, one is skipped", "tap", "adds", Input{Stdout: tap("ok 2 - adds # SKIP")}, Skipped, SkippedTest},
+	} {
+		s := Parse(&kind.ScoreSpec{Format: c.format, FailToPass: []string{c.id}}, c.in, nil)
+		if got := s.FailToPass[0].Result; got != c.want || s.Reason != c.reason {
+			t.Errorf("%s: %s, reason %q, want %s, %q", c.name, got, s.Reason, c.want, c.reason)
+		}
+	}
+}
+
 // What a score by given lists needs besides a report.
 func TestParseLists(t *testing.T) {
 	pass := Input{Module: "m", Stdout: []byte("{\"Action\":\"pass\",\"Package\":\"m\",\"Test\":\"TestA\"}\n{\"Action\":\"pass\",\"Package\":\"m\"}\n")}

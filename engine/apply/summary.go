@@ -47,10 +47,18 @@ func (l *loop) finish(id task.ID) {
 		}
 	}
 	if l.rejected(id, end.Record) {
-		e.Phase = "failed"
+		e.Phase, e.Detail = "failed", Rejection(end.Record)
 	}
 	l.count(id, end, phase)
 	l.tell(e)
+}
+
+// Rejection says of a record that Options.Failed names why it counts as failed: its one word, and its reason if it has one.
+func Rejection(r *task.Record) string {
+	if r.Reason == "" {
+		return r.Outcome.Outcome
+	}
+	return r.Outcome.Outcome + ": " + r.Reason
 }
 
 func (l *loop) count(id task.ID, end *task.End, phase sched.Phase) {

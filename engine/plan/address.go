@@ -85,14 +85,15 @@ func (p *Plan) latest(id task.ID) *task.Record {
 	return newest
 }
 
-func (p *Plan) started(id task.ID) bool {
+// started says whether an earlier run began a task, and how it failed: "" where it was killed.
+func (p *Plan) started(id task.ID) (failure string, began bool) {
 	if p.Inputs.Started == nil {
-		return false
+		return "", false
 	}
 	for _, a := range p.Addresses(id) {
-		if p.Inputs.Started(a) {
-			return true
+		if failure, began := p.Inputs.Started(a); began {
+			return failure, true
 		}
 	}
-	return false
+	return "", false
 }

@@ -37,7 +37,7 @@ const (
 )
 
 // Decide says for every task whether it runs. It touches no disk but by in.Files. A MissingInputs error lists every input file that is not there;
-// the plan is returned with it, and those tasks are decided run. So does a LostSamples error.
+// the plan is returned with it, and those tasks are decided run. A LostSamples error does the same for samples.
 func Decide(in Inputs) (*Plan, error) {
 	g := in.Graph
 	p := &Plan{Graph: g, Items: make([]Item, len(g.Tasks)), Wanted: Closure(g, in.Want), Inputs: &in}

@@ -1,5 +1,8 @@
 // Package plan decides for every task of a graph whether it runs, and why. It is pure: what it needs of the journal and the disk it asks
 // of the functions in Inputs.
+//
+// It promises that its decisions are an upper bound: whatever comes out upstream, an apply starts no task that was decided neither run nor maybe. It
+// does not know how a task is run, nor what an output means.
 package plan
 
 import (
@@ -65,15 +68,15 @@ type Item struct {
 // MinIsolation may be called from several goroutines at once.
 type Inputs struct {
 	Graph        *task.Graph
-	Lookup       func(task.Key) *task.Record       // the newest record under a key, or nil
-	Latest       func(address string) *task.Record // the newest record that an address ran under, whatever its key, or nil
-	Started      func(address string) bool         // an earlier run began a task under this address
+	Lookup       func(task.Key) *task.Record                       // the newest record under a key, or nil
+	Latest       func(address string) *task.Record                 // the newest record that an address ran under, whatever its key, or nil
+	Started      func(address string) (failure string, began bool) // whether an earlier run began a task under this address, and how it failed if it did
 	Files        Files
-	Stored       func(o task.Output) bool    // whether the content of an output is in the store; nil: all is
-	Now          int64                       // Unix nanoseconds, for best-before
-	Want         []task.ID                   // the tasks chosen; what they depend on comes along. nil is all
-	Replace      map[task.ID]bool            // run although a record holds
-	MinIsolation func(isolation string) bool // whether a record's isolation is enough; nil: any is
+	Stored       func(o task.Output) bool                  // whether the content of an output is in the store; nil: all is
+	Now          int64                                     // Unix nanoseconds, for best-before
+	Want         []task.ID                                 // the tasks chosen; what they depend on comes along. nil is all
+	Replace      map[task.ID]bool                          // run although a record holds
+	MinIsolation func(t *task.Task, isolation string) bool // whether a record's isolation is enough for its task; nil: any is
 }
 
 // Files tells what is on the disk. Paths are of the workspace, slash-separated. Implementations cache by stat.

@@ -233,7 +233,7 @@ func TestReasons(t *testing.T) {
 		}, "expired max_age"},
 		{"isolation", func(b *bed) {
 			b.byAddr["task.b"].Isolation = "none"
-			b.in.MinIsolation = func(string) bool { return false }
+			b.in.MinIsolation = func(*task.Task, string) bool { return false }
 		}, "isolation none"},
 		{"lost record", func(b *bed) { delete(b.byKey, b.byAddr["task.b"].Key) }, "new its record is gone"},
 		{"new", func(b *bed) {
@@ -243,8 +243,13 @@ func TestReasons(t *testing.T) {
 		{"never finished", func(b *bed) {
 			delete(b.byKey, b.byAddr["task.b"].Key)
 			delete(b.byAddr, "task.b")
-			b.in.Started = func(a string) bool { return a == "task.b" }
+			b.in.Started = func(a string) (string, bool) { return "", a == "task.b" }
 		}, "never_finished "},
+		{"failed", func(b *bed) {
+			delete(b.byKey, b.byAddr["task.b"].Key)
+			delete(b.byAddr, "task.b")
+			b.in.Started = func(a string) (string, bool) { return "exit 4", a == "task.b" }
+		}, "never_finished exit 4"},
 	} {
 		b := newBed(t)
 		b.write("x.txt", "1")

@@ -24,8 +24,8 @@ func (p *Plan) Reasons(id task.ID) []Reason {
 	old := p.latest(id)
 	if old != nil {
 		reasons = p.differences(id, old)
-	} else if p.started(id) {
-		reasons = []Reason{{Code: NeverFinished}}
+	} else if failure, began := p.started(id); began {
+		reasons = []Reason{{Code: NeverFinished, Detail: failure}}
 	} else {
 		return []Reason{{Code: New}}
 	}

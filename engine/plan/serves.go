@@ -22,7 +22,7 @@ func (p *Plan) Serves(id task.ID, r *task.Record) (restore []int, reasons []Reas
 		return nil, []Reason{{Code: Replaced}}, false
 	case t.MaxAge > 0 && age > t.MaxAge:
 		return nil, []Reason{{Code: Expired, Detail: "max_age", Old: age.String(), New: t.MaxAge.String()}}, false
-	case in.MinIsolation != nil && r.Isolation != "" && !in.MinIsolation(r.Isolation): // pure kinds have none
+	case in.MinIsolation != nil && r.Isolation != "" && !in.MinIsolation(t, r.Isolation): // pure kinds have none
 		return nil, []Reason{{Code: Isolation, Detail: r.Isolation}}, false
 	}
 	switch {

@@ -15,7 +15,7 @@ import (
 )
 
 // Files is the stat cache: it tells mode and digest of workspace files, and reads only those whose stat differs from the snapshot's. Its methods may
-// be called from many goroutines at once. What it was asked once it answers from memory, until Forget.
+// be called from many goroutines at once. What it was asked once it answers from memory, until Refresh.
 type Files struct {
 	root string
 	prev *Snapshot // nil: nothing is known
@@ -104,21 +104,19 @@ func (f *Files) PrefetchKnown() {
 	f.lookChunks(chunks, unasked)
 }
 
-// Forget makes the next look at paths a new one: a task has written them.
-func (f *Files) Forget(paths []string) {
-	for _, path := range paths {
-		dir, name := splitPath(path)
-		d := f.dir(dir)
-		d.mu.Lock()
-		d.forgets++
-		if i, ok := d.index[name]; ok {
-			last := len(d.files) - 1
-			d.files[i] = d.files[last]
-			d.index[d.files[i].name] = i
-			d.files = d.files[:last]
-			delete(d.index, name)
-		}
-		d.mu.Unlock()
+// Refresh makes the next look at a path a new one: a task may have written it.
+func (f *Files) Refresh(path string) {
+	dir, name := splitPath(path)
+	d := f.dir(dir)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.forgets++
+	if i, ok := d.index[name]; ok {
+		last := len(d.files) - 1
+		d.files[i] = d.files[last]
+		d.index[d.files[i].name] = i
+		d.files = d.files[:last]
+		delete(d.index, name)
 	}
 }
 

@@ -150,7 +150,7 @@ func TestInputError(t *testing.T) {
 }
 
 // What was asked once is remembered until it is forgotten.
-func TestForget(t *testing.T) {
+func TestRefresh(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, "out/a", "old")
 	write(t, root, "out/b", "b")
@@ -161,7 +161,9 @@ func TestForget(t *testing.T) {
 	if in, _ := input(t, f, "out/a"); in.Digest != digest.Of([]byte("old")) {
 		t.Error("the file was looked at again")
 	}
-	f.Forget([]string{"out/a", "out/c", "out/never"})
+	for _, path := range []string{"out/a", "out/c", "out/never"} {
+		f.Refresh(path)
+	}
 	for path, want := range map[string]string{"out/a": "new", "out/b": "b", "out/c": "c"} {
 		if in, ok := input(t, f, path); !ok || in.Digest != digest.Of([]byte(want)) {
 			t.Errorf("%s is not %q", path, want)
@@ -310,7 +312,7 @@ func TestFilesConcurrently(t *testing.T) {
 			f.Prefetch(paths)
 			for i := w; i < len(paths); i += 4 {
 				write(t, root, paths[i], "new")
-				f.Forget(paths[i : i+1])
+				f.Refresh(paths[i])
 				if in, ok, err := f.Input(paths[i]); err != nil || !ok || in.Digest != digest.Of([]byte("new")) {
 					t.Errorf("%s is not what was just written", paths[i])
 				}

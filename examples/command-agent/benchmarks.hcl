@@ -13,7 +13,7 @@ dataset "rows" {
 }
 
 instance "greet" {
-  for_each          = dataset.rows
+  for_each = dataset.rows
   source {
     dir { path = "base" }
   }

@@ -65,9 +65,12 @@ func New(o Options) (*Runner, error) {
 		o.Clock = time.Now
 	}
 	for _, p := range []*string{&o.States, &o.Scratch} {
+		if *p == "" {
+			return nil, errors.New("host: no directory for states or scratch")
+		}
 		abs, err := filepath.Abs(*p)
-		if err != nil || *p == "" {
-			return nil, fmt.Errorf("host: directory %q: %w", *p, errors.Join(err, errors.New("is no directory's name")))
+		if err != nil {
+			return nil, fmt.Errorf("host: directory %s: %w", *p, err)
 		}
 		*p = abs
 	}

@@ -87,7 +87,7 @@ func (p *process) reply() (*reply, error) {
 		return nil, p.died(err)
 	}
 	if r.Error != "" {
-		return nil, errors.New("sandbox: " + r.Error)
+		return nil, errors.New("host: sandbox: " + r.Error)
 	}
 	return &r, nil
 }

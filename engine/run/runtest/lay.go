@@ -117,7 +117,8 @@ func reports(h *harness) {
 		c := sh("mkdir -p out; echo one >out/a.xml; : >empty; printf '\\377' >b")
 		c.Reports = []string{"out/a.xml", "empty", "b", "missing", "none/missing"}
 		res := h.run(c)
-		if len(res.Reports) != 3 || string(res.Reports["out/a.xml"]) != "one\n" || res.Reports["empty"] == nil && len(res.Reports["empty"]) != 0 || string(res.Reports["b"]) != "\xff" {
+		empty, made := res.Reports["empty"]
+		if len(res.Reports) != 3 || string(res.Reports["out/a.xml"]) != "one\n" || !made || len(empty) != 0 || string(res.Reports["b"]) != "\xff" {
 			h.Errorf("got %q", res.Reports)
 		}
 		if len(res.Refused) != 0 {

@@ -1,0 +1,40 @@
+package exec
+
+import (
+	"testing"
+
+	"pbuild/bench/kind"
+	"pbuild/bench/verdict"
+	"pbuild/engine/task"
+)
+
+// The fact for which the cells of a matrix wait goes with the one outcome that admits.
+func TestVerdictAdmits(t *testing.T) {
+	b := newBench(t)
+	ran := func(state string, v task.Verdict) []task.Input {
+		score := task.Outcome{Status: task.OK}
+		if err := put(b.blobs, &score, kind.ScoreBlob, verdict.Score{Format: "exit", Verdict: v}); err != nil {
+			t.Fatal(err)
+		}
+		test := input("test."+state+".0", b.blob(state))
+		test.Record = &task.Record{Outcome: task.Outcome{Status: task.OK, Verdict: v}}
+		return []task.Input{test, input("score."+state+".0", score.Digest(kind.ScoreBlob))}
+	}
+	for _, c := range []struct {
+		base, gold task.Verdict
+		want       verdict.GateOutcome
+	}{
+		{task.Fail, task.Pass, verdict.Admitted},
+		{task.Pass, task.Pass, verdict.BasePassed},
+		{task.Fail, task.Fail, verdict.GoldFailed},
+	} {
+		inputs := append(ran("base", c.base), ran("gold", c.gold)...)
+		out := b.run(task.ExecutorFunc((&Judge{Blobs: b.blobs}).Verdict), &kind.VerdictSpec{Format: "exit", Attempts: 1}, inputs...)
+		if out.Status != task.OK || out.Outcome != string(c.want) || out.Has(kind.Admitted) != (c.want == verdict.Admitted) {
+			t.Errorf("base %s, gold %s: got %+v, want %s", c.base, c.gold, out, c.want)
+		}
+		if e, err := verdict.ParseEvidence([]byte(b.text(out, kind.Evidence))); err != nil || e.Outcome != c.want {
+			t.Errorf("base %s, gold %s: the evidence says %+v, %v", c.base, c.gold, e, err)
+		}
+	}
+}
