@@ -73,7 +73,7 @@ var runtimeBlock = BlockDef{Type: "runtime", Label: true, Common: true, Doc: "Wh
 	},
 	Blocks: []BlockDef{
 		{Type: "host", Doc: "This machine's own toolchain.", Attrs: []AttrDef{
-			{Name: "paths", Type: Strings, Doc: "Further paths of this machine to show, read-only, in a sealed sandbox."},
+			{Name: "paths", Type: Strings, Keyed: true, Doc: "Further paths of this machine to show, read-only, in a sealed sandbox."},
 		}},
 		{Type: "build", Later: true, Doc: "An image built from a Dockerfile.", Attrs: []AttrDef{
 			{Name: "context", Type: String, Required: true, Keyed: true, Doc: "The build context, relative to the workspace."},

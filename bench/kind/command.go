@@ -17,8 +17,9 @@ type Runtime struct {
 	User       string
 	Path       string // "" is the caller's PATH, which the probe stands for
 
-	Paths []string `key:"-"` // host paths to show
-	Name  string   `key:"-"`
+	Paths []string // host paths to show: what is there can be what a command lacked
+
+	Name string `key:"-"`
 }
 
 func (r *Runtime) encode(e *digest.Encoder) {
@@ -30,6 +31,7 @@ func (r *Runtime) encode(e *digest.Encoder) {
 		e.String("workdir", r.Workdir)
 		e.String("user", r.User)
 		e.String("path", r.Path)
+		e.Set("paths", r.Paths)
 	})
 }
 

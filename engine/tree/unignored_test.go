@@ -2,6 +2,7 @@ package tree
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -35,5 +36,21 @@ func TestUnignored(t *testing.T) {
 	}
 	if want := []string{"a.c", "kept.o", "lib/keep.o", "sub/build/z", "gone.o"}; !slices.Equal(paths, want) {
 		t.Errorf("kept %q, want %q", paths, want)
+	}
+}
+
+// What no tree can hold is parted from the rest, so that Edit takes what is kept.
+func TestHoldable(t *testing.T) {
+	r := open(t)
+	long := strings.Repeat("d/", 2500) + "f"
+	kept, refused := Holdable([]Edit{
+		{Path: "f", Mode: 0o644, Content: []byte("x")}, {Path: "sub/.GIT/config", Mode: 0o644, Content: []byte("x")}, {Path: "git~1", Mode: 0o644},
+		{Path: long, Mode: 0o644}, {Path: "l", Mode: 0o120000, Content: []byte(strings.Repeat("t", 4090))}, {Path: "gone"},
+	})
+	if len(kept) != 2 || kept[0].Path != "f" || kept[1].Path != "gone" || len(refused) != 4 || refused["git~1"] == "" || refused[long] == "" {
+		t.Errorf("kept %v, refused %d", kept, len(refused))
+	}
+	if _, err := r.Edit(t.Context(), emptyTree, kept); err != nil {
+		t.Error(err)
 	}
 }
