@@ -168,7 +168,7 @@ func (l *lowerer) unusedPredictions(a *agent, matrix *decl.Block) {
 			unknown = append(unknown, id)
 		}
 	}
-	if len(unknown) == 0 || l.diags.HasErrors() { // an instance that could not be lowered is no unknown one
+	if len(unknown) == 0 {
 		return
 	}
 	slices.Sort(unknown)

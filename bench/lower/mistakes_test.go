@@ -122,6 +122,20 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// A prediction for an instance that could not be lowered is not one for an instance that there is not.
+func TestPredictionsBesideAMistake(t *testing.T) {
+	ws, h := with(map[string]attrs{"instance.go": {"runtime": ref("runtime.none")}})
+	_, diags := Lower(ws, h)
+	if !diags.HasErrors() {
+		t.Fatal("no error")
+	}
+	for _, d := range diags {
+		if d.Severity == decl.Warning {
+			t.Errorf("got %v", d)
+		}
+	}
+}
+
 func TestWithoutEffect(t *testing.T) {
 	set := func(b *decl.Block, name string, v any) {
 		b.Attrs[name] = &decl.Attr{Name: name, Range: b.Range, Expr: value{v}}
