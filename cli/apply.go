@@ -47,7 +47,7 @@ Independent work goes on after a failure. Ctrl-C once lets running tasks finish 
 is recorded, so the next apply goes on from there. An argument that is a file made by "plan --out" is applied as it was shown, or refused.`,
 		ValidArgsFunction: a.completeAddresses,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.check(cmd.Flags()); err != nil {
+			if err := f.planFlags.check(cmd.Flags()); err != nil {
 				return err
 			}
 			if f.dryRun {
@@ -87,7 +87,7 @@ func (f *applyFlags) check(args []string) error {
 			return usagef("the saved plan %s says what is replaced; leave --replace out, or plan again with it", arg)
 		}
 	}
-	return f.planFlags.check()
+	return nil
 }
 
 // An applying is one apply under way.

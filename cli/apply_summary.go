@@ -89,7 +89,7 @@ func (ap *applying) roots(sum *apply.Summary) []task.ID {
 }
 
 // cause is the one line of a failure, or why a gate rejected.
-func (ap *applying) cause(e *apply.End, id task.ID) string {
+func (ap *applying) cause(e *task.End, id task.ID) string {
 	if rejected(&ap.graph.Tasks[id], e.Record) {
 		return apply.Rejection(e.Record)
 	}

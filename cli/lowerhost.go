@@ -21,6 +21,7 @@ import (
 	"pbuild/bench/kind"
 	"pbuild/engine/digest"
 	"pbuild/engine/store"
+	"pbuild/engine/task"
 	"pbuild/engine/tree"
 )
 
@@ -51,18 +52,20 @@ func (h *lowerHost) Probe(name string, argv []string, env map[string]string, pat
 	return h.probes.identity(name, argv, env, path)
 }
 
-func (h *lowerHost) Dir(path string, ignore []string) (digest.Digest, error) {
-	sum, files, err := tree.DirFiles(path, ignore)
+func (h *lowerHost) Dir(path string, ignore []string) ([]task.FileInput, error) {
+	listed, err := tree.DirFiles(path, ignore)
 	if err != nil {
-		return sum, err
+		return nil, err
 	}
+	files := make([]task.FileInput, len(listed))
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, f := range files {
+	for i, f := range listed {
+		files[i] = task.FileInput{Path: f.Path, Mode: f.Mode, Digest: f.Blob}
 		h.read = append(h.read, decl.Read{Path: filepath.Join(path, filepath.FromSlash(f.Path)), Digest: f.Blob})
 	}
 	// A file may come to a directory that holds none now.
-	return sum, filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+	return files, filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			return err
 		}

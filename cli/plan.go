@@ -36,14 +36,6 @@ func (f *planFlags) register(cmd *cobra.Command) {
 	fs.StringVar(&f.scratch, "scratch", "", "make sandboxes in `DIR`")
 }
 
-// check finds values that no flag can have.
-func (f *planFlags) check() error {
-	if f.jobs < 0 {
-		return usagef("--jobs is %d; give the number of tasks that may run at once, or 0 for as many as there are cores", f.jobs)
-	}
-	return nil
-}
-
 func (a *app) planCommand() *cobra.Command {
 	f := &planFlags{}
 	cmd := &cobra.Command{
@@ -86,9 +78,6 @@ func (a *app) plan(ctx context.Context, f *planFlags, args []string) error {
 
 // makePlan says whether there is something to do.
 func (a *app) makePlan(ctx context.Context, f *planFlags, args []string) (changes bool, err error) {
-	if err := f.check(); err != nil {
-		return false, err
-	}
 	s, err := a.load(ctx, loadOptions{noProbe: f.noProbe, keep: a.view.json, warn: true, all: len(args) == 0})
 	defer s.close()
 	if err != nil {
@@ -157,7 +146,7 @@ func restores(p *plan.Plan) (n int) {
 // check refuses values that no flag type excludes.
 func (f *planFlags) check(fs *pflag.FlagSet) error {
 	if fs.Changed("jobs") && f.jobs < 1 {
-		return usagef("-j %d: at least one task must be able to run at once", f.jobs)
+		return usagef("--jobs is %d; give how many tasks may run at once, 1 or more", f.jobs)
 	}
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"pbuild/bench/kind"
-	"pbuild/engine/digest"
 	"pbuild/engine/task"
 )
 
@@ -24,7 +23,7 @@ func testGraph() *task.Graph {
 		if k == kind.Test {
 			return g.Add(task.Task{Spec: &kind.TestSpec{Command: kind.Command{Argv: []string{label}}}})
 		}
-		return g.Add(task.Task{Spec: &kind.SourceDir{Files: digest.Of([]byte(label))}})
+		return g.Add(task.Task{Spec: &kind.SourceDir{Files: []task.FileInput{{Path: label}}}})
 	}
 	for _, id := range []string{"a.b/1", "c,2"} {
 		g.Objects = append(g.Objects, task.Object{Class: task.ClassInstance, Block: "instance.go", Index: []string{id},

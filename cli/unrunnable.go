@@ -73,8 +73,7 @@ func (s *session) asks(t *task.Task, block, typ, attr string) decl.Range {
 			continue
 		}
 		if sample, ok := t.Spec.(*kind.SampleSpec); ok {
-			var ds decl.Diagnostics // lower has reported what is wrong with it
-			if decl.Or(b, "kind", nil, &ds, "") != sample.Agent {
+			if agent, _ := constant[string](b, "kind"); agent != sample.Agent {
 				continue
 			}
 		} else if b.Name != name {

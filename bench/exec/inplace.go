@@ -54,7 +54,7 @@ func (t *Tasks) Run(ctx context.Context, a *task.Attempt) (task.Outcome, error) 
 		res, err = t.inPlace(ctx, cmd, spec)
 	}
 	if err != nil {
-		return task.Outcome{}, err
+		return unstarted(t.Blobs, err)
 	}
 	out := task.Outcome{Status: task.OK, Exit: res.Exit, Node: t.Node, Isolation: res.Isolation.String()}
 	if len(res.Log) > 0 {

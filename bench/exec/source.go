@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"pbuild/bench/kind"
 	"pbuild/engine/digest"
@@ -58,7 +59,10 @@ func importDir(ctx context.Context, repo *tree.Repo, s *kind.SourceDir) (digest.
 	if err != nil {
 		return id, err
 	}
-	if files != s.Files {
+	same := func(e tree.Entry, f task.FileInput) bool {
+		return e.Path == f.Path && e.Mode == f.Mode && e.Blob == f.Digest
+	}
+	if !slices.EqualFunc(files, s.Files, same) {
 		return id, &tree.Bad{Reason: s.Path + ": its files changed after the plan was made; plan again"}
 	}
 	return id, repo.CheckLFS(ctx, id)

@@ -109,7 +109,8 @@ func (c *Commands) command(declared *kind.Command, in *kind.Runtime, a *task.Att
 func (c *Commands) execute(ctx context.Context, cmd *run.Command, a *task.Attempt) (task.Outcome, *run.Result, error) {
 	res, err := c.run(ctx, cmd, a)
 	if err != nil {
-		return task.Outcome{}, nil, err
+		out, err := unstarted(c.Blobs, err)
+		return out, nil, err
 	}
 	out, err := c.outcome(res, cmd, a)
 	return out, res, err
@@ -131,6 +132,23 @@ func (c *Commands) run(ctx context.Context, cmd *run.Command, a *task.Attempt) (
 			return nil, err
 		}
 	}
+}
+
+// unstarted is the outcome of a command that did not run. Of a program that is not found the error says what to do, and the log where it was looked for.
+func unstarted(blobs task.Blobs, err error) (out task.Outcome, _ error) {
+	var missing *run.NotFound
+	if !errors.As(err, &missing) {
+		return out, err
+	}
+	err = fmt.Errorf("%w; put it on the runtime's PATH (path, host { paths }) or correct the command", err)
+	if missing.Path != "" {
+		log := run.AppendLog(nil, run.Stderr, fmt.Appendf(nil, "pbuild: %s is not found on PATH=%s\n", missing.Program, missing.Path))
+		var perr error
+		if out.Log, perr = blobs.Put(log); perr != nil {
+			return out, perr
+		}
+	}
+	return out, err
 }
 
 // remake makes a lost state again, once for all that ask for it at the same time. It is part of the task that needs the state, and is recorded nowhere.

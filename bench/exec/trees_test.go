@@ -174,9 +174,13 @@ func TestSourceDir(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	files, _, err := tree.DirFiles(dir, []string{"skip"})
+	listed, err := tree.DirFiles(dir, []string{"skip"})
 	if err != nil {
 		t.Fatal(err)
+	}
+	var files []task.FileInput
+	for _, e := range listed {
+		files = append(files, task.FileInput{Path: e.Path, Mode: e.Mode, Digest: e.Blob})
 	}
 	spec := &kind.SourceDir{Files: files, Ignore: []string{"skip"}, Path: dir}
 	out := b.run(Source(b.repo), spec)

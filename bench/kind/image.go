@@ -9,7 +9,7 @@ import (
 type ImageSpec struct {
 	Ref        string // a declared image
 	Dockerfile digest.Digest
-	Context    digest.Digest // of its files after .dockerignore
+	Context    []task.FileInput // its files after .dockerignore, sorted
 	Args       map[string]string
 	Target     string
 	Platform   string
@@ -22,7 +22,7 @@ func (s *ImageSpec) Kind() *task.Kind { return Image }
 func (s *ImageSpec) Encode(e *digest.Encoder) {
 	e.String("ref", s.Ref)
 	e.Digest("dockerfile", s.Dockerfile)
-	e.Digest("context", s.Context)
+	task.EncodeFiles(e, s.Context)
 	e.Map("args", s.Args)
 	e.String("target", s.Target)
 	e.String("platform", s.Platform)

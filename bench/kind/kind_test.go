@@ -22,6 +22,7 @@ var update = flag.Bool("update", false, "write golden files anew")
 func specs() map[string]task.Spec {
 	d := func(s string) digest.Digest { return digest.Of([]byte(s)) }
 	data := func(s string) Data { return Data{Digest: d(s), Load: func() ([]byte, error) { return []byte(s), nil }} }
+	files := []task.FileInput{{Path: "a/b", Mode: 0o644, Digest: d("b")}}
 	secrets := func(string) string { return "" }
 	rt := Runtime{Host: true, Identity: d("go1"), Platform: "linux/amd64", Adaptation: []string{"qemu"}, Workdir: "/w", User: "u", Path: "/bin", Paths: []string{"/opt"}, Name: "runtime.go"}
 	cmd := Command{Argv: []string{"go", "test"}, Cwd: "sub", Env: map[string]string{"A": "1"}, PassEnv: []string{"B"}, SecretEnv: map[string]string{"C": "key"},
@@ -33,9 +34,9 @@ func specs() map[string]task.Spec {
 		"source git":      &SourceGit{Commit: "c0", Subdir: "s", Submodules: true, URL: "u"},
 		"source gomod":    &SourceGoMod{Path: "example.org/m", Version: "v1", Sum: "h1:x"},
 		"source archive":  &SourceArchive{SHA256: "00", Strip: 1, URL: "u", Path: "/p"},
-		"source dir":      &SourceDir{Files: d("files"), Ignore: []string{"x"}, Path: "/p"},
+		"source dir":      &SourceDir{Files: files, Ignore: []string{"x"}, Path: "/p"},
 		"patches":         &PatchesSpec{TestFiles: []string{"*_test.go"}, TestData: []string{"data/**"}, Gold: data("gold"), Test: data("test")},
-		"image":           &ImageSpec{Ref: "r", Dockerfile: d("df"), Context: d("cx"), Args: map[string]string{"A": "1"}, Target: "t", Platform: "linux/amd64", Bases: []string{"b"}, Secrets: []string{"s"}, Dir: "/d"},
+		"image":           &ImageSpec{Ref: "r", Dockerfile: d("df"), Context: files, Args: map[string]string{"A": "1"}, Target: "t", Platform: "linux/amd64", Bases: []string{"b"}, Secrets: []string{"s"}, Dir: "/d"},
 		"runtime.prepare": state(RuntimePrepare),
 		"fetch":           state(Fetch),
 		"prepare":         state(Prepare),
@@ -104,6 +105,8 @@ func change(v reflect.Value) bool {
 		v.SetBool(!v.Bool())
 	case reflect.Int, reflect.Int64:
 		v.SetInt(v.Int() + 1)
+	case reflect.Uint32:
+		v.SetUint(v.Uint() + 1)
 	case reflect.Float64:
 		v.SetFloat(v.Float() + 1)
 	case reflect.Slice:

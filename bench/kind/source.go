@@ -43,13 +43,13 @@ func (s *SourceArchive) Encode(e *digest.Encoder) {
 }
 
 type SourceDir struct {
-	Files  digest.Digest // of the sorted (path, mode, content) of its files, computed at plan
-	Ignore []string      `key:"-"` // already applied to Files
-	Path   string        `key:"-"` // absolute
+	Files  []task.FileInput // sorted, listed at plan; paths are relative to Path
+	Ignore []string         `key:"-"` // already applied to Files
+	Path   string           `key:"-"` // absolute
 }
 
 func (s *SourceDir) Kind() *task.Kind         { return Source }
-func (s *SourceDir) Encode(e *digest.Encoder) { e.Digest("dir_files", s.Files) }
+func (s *SourceDir) Encode(e *digest.Encoder) { task.EncodeFiles(e, s.Files) }
 
 // PatchesSpec derives gold and test patch. Roles: "base" (a Tree), and "fix" (a Tree) where Gold and Test are zero.
 // Outputs: GoldPatch, TestPatch, BaseTestTree, GoldTree, GoldTestTree, GoldPaths, TestPaths.

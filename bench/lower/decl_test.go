@@ -134,8 +134,8 @@ func (h *host) Probe(runtime string, argv []string, env map[string]string, path 
 	return digest.Of([]byte(strings.Join(argv, " "))), nil
 }
 
-func (h *host) Dir(path string, ignore []string) (digest.Digest, error) {
-	return digest.Of([]byte(path + strings.Join(ignore, " "))), nil
+func (h *host) Dir(path string, ignore []string) ([]task.FileInput, error) {
+	return []task.FileInput{{Path: path + strings.Join(ignore, " "), Mode: 0o644}}, nil
 }
 
 func (h *host) File(path string) ([]byte, error) {

@@ -17,8 +17,8 @@ import (
 type Host interface {
 	// Probe is the identity of a host runtime: the digest of what its probe prints.
 	Probe(runtime string, argv []string, env map[string]string, path string) (digest.Digest, error)
-	// Dir is the digest of the sorted (path, mode, content) of the files below path, less what ignore names.
-	Dir(path string, ignore []string) (digest.Digest, error)
+	// Dir lists the files below path, less what ignore names, sorted; their paths are relative to it.
+	Dir(path string, ignore []string) ([]task.FileInput, error)
 	// File reads a file; its error wraps fs.ErrNotExist where there is none.
 	File(path string) ([]byte, error)
 	// Glob lists the workspace's files that match any of the patterns, relative, slash-separated and sorted.
@@ -89,7 +89,7 @@ type lowerer struct {
 	madeSorted []string   // the paths of made, once a pattern asks
 	reportDir  string
 	mentioned  map[string]bool // the columns that reports mention and that not every report has
-	edges      int // that depends_on has made
+	edges      int             // that depends_on has made
 }
 
 // lowered is what became of a block.

@@ -258,3 +258,25 @@ func TestPairs(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 }
+
+// docs/formats.md says what every column, outcome and flag means.
+func TestWordsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/formats.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := append(Columns(), verdict.FlagResetProtected, verdict.FlagExempt, verdict.FlagHarnessEdit, verdict.FlagOutputTruncated, verdict.FlagToolError,
+		verdict.FlagOutOfMemory, verdict.FlagNearLimit, verdict.FlagStateDrift)
+	for _, w := range verdict.Outcomes() {
+		words = append(words, string(w))
+	}
+	for _, g := range []verdict.GateOutcome{verdict.Admitted, verdict.Rejected, verdict.BasePassed, verdict.GoldFailed, verdict.GoldBuildFailed, verdict.GateNoTests, verdict.GateFlaky,
+		verdict.PatchFailed, verdict.SetupFailed, verdict.GateTimeout, verdict.ImageMissing, verdict.GateToolError} {
+		words = append(words, string(g))
+	}
+	for _, w := range words {
+		if !bytes.Contains(page, []byte("`"+w+"`")) {
+			t.Errorf("docs/formats.md does not say what %s is", w)
+		}
+	}
+}

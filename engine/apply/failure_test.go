@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -10,6 +11,12 @@ import (
 
 	"pbuild/engine/task"
 )
+
+// lasting is an error that no second try mends.
+type lasting struct{}
+
+func (lasting) Error() string { return "gone for good" }
+func (lasting) Final() bool   { return true }
 
 func TestRetriesAreForTheWorldOnly(t *testing.T) {
 	for _, c := range []struct {
@@ -23,6 +30,7 @@ func TestRetriesAreForTheWorldOnly(t *testing.T) {
 		{"provider", testKind, func(*task.Attempt) (task.Outcome, error) {
 			return task.Outcome{Status: task.Provider, Reason: "429"}, nil
 		}, 4, task.Provider},
+		{"final", testKind, func(*task.Attempt) (task.Outcome, error) { return task.Outcome{}, fmt.Errorf("start: %w", lasting{}) }, 1, task.Infra},
 		{"mended", testKind, func(a *task.Attempt) (task.Outcome, error) {
 			if a.Number < 3 {
 				return task.Outcome{}, errors.New("down")

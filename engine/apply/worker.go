@@ -36,16 +36,16 @@ func (l *loop) work(jobs <-chan job) {
 
 func (l *loop) execute(j job) result {
 	started := l.o.Clock()
-	out, cause := guard(l.kill, j)
+	out, cause, final := guard(l.kill, j)
 	a := j.attempt
-	return result{job: j, cause: cause, record: &task.Record{
+	return result{job: j, cause: cause, final: final, record: &task.Record{
 		Key: a.Key, Kind: a.Task.Spec.Kind().Name, Address: a.Address, Preimage: j.preimage, Started: started.UnixNano(),
 		Elapsed: l.o.Clock().Sub(started), Attempt: a.Number, Run: l.o.Run, Outcome: out,
 	}}
 }
 
 // guard calls the executor. A panic in it is the world's failure as far as the apply goes: one task fails, the others go on.
-func guard(ctx context.Context, j job) (out task.Outcome, cause string) {
+func guard(ctx context.Context, j job) (out task.Outcome, cause string, final bool) {
 	defer func() {
 		if p := recover(); p != nil {
 			out = task.Outcome{Status: task.Infra, Reason: fmt.Sprintf("panic: %v", p)}
@@ -61,9 +61,9 @@ func guard(ctx context.Context, j job) (out task.Outcome, cause string) {
 	}
 	switch out.Status {
 	case task.OK:
-		return out, ""
+		return out, "", false
 	case task.Failed, task.Infra, task.Provider, task.Cancelled:
-		return out, out.Reason
+		return out, out.Reason, task.IsFinal(err)
 	}
 	panic(fmt.Sprintf("pbuild bug: the executor of %s ended with status %q", j.attempt.Task.Spec.Kind().Name, out.Status))
 }

@@ -162,7 +162,7 @@ func (p *Plan) differences(id task.ID, old *task.Record) []Reason {
 	seen := make(map[string]bool)
 	for _, c := range compare(then, now, unknown) {
 		// A file that came or went is told by its content alone.
-		modeOnly := strings.HasPrefix(c.Name, "files.") && strings.HasSuffix(c.Name, ".mode") && (c.Old == nil || c.New == nil)
+		modeOnly := ofFile(c.Name) && strings.HasSuffix(c.Name, ".mode") && (c.Old == nil || c.New == nil)
 		if c.Same() || modeOnly || seen[c.Name] {
 			continue
 		}
@@ -179,6 +179,11 @@ func (p *Plan) differences(id task.ID, old *task.Record) []Reason {
 	return reasons
 }
 
+// ofFile says whether a component is of a file: of the task's inputs, or of a directory that its spec names.
+func ofFile(component string) bool {
+	return strings.HasPrefix(strings.TrimPrefix(component, "spec."), "files.")
+}
+
 func code(component string, frozen bool) Code {
 	switch {
 	case component == "salt":
@@ -187,7 +192,7 @@ func code(component string, frozen bool) Code {
 		return KindVersion
 	case component == "spec.draw" && frozen:
 		return Resampled
-	case strings.HasPrefix(component, "files."):
+	case ofFile(component):
 		return InputChanged
 	case strings.HasPrefix(component, "inputs."):
 		return UpstreamChanged

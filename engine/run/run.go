@@ -44,7 +44,7 @@ func ParseIsolation(s string) (Isolation, bool) {
 
 // A Runner runs commands and keeps the states that they leave. Its methods may be called from many goroutines at once.
 type Runner interface {
-	// Run returns an error only where the command could not be started or watched: an infra failure. A lost state is a *LostState.
+	// Run returns an error only where the command could not be started or watched: an infra failure. A lost state is a *LostState, a program that is not there a *NotFound.
 	Run(ctx context.Context, c *Command) (*Result, error)
 	// Has says whether the state is there, whole. It does not pin it: Run may still return a *LostState.
 	Has(state task.Key) bool
@@ -55,6 +55,17 @@ type Runner interface {
 type LostState struct{ State task.Key }
 
 func (e *LostState) Error() string { return "state " + e.State.Short() + " is not there" }
+
+// A NotFound is the error of a Run whose program is not there.
+type NotFound struct {
+	Program string
+	Path    string // the PATH on which it was looked for; "" where Program is a path itself
+}
+
+func (e *NotFound) Error() string { return e.Program + " is not found" }
+
+// Final says that trying again cannot help.
+func (e *NotFound) Final() bool { return true }
 
 // A Command is everything that a runner needs.
 type Command struct {

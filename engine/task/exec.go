@@ -2,15 +2,22 @@ package task
 
 import (
 	"context"
+	"errors"
 
 	"pbuild/engine/digest"
 )
 
-// An Executor runs the tasks of one kind. An error means that the world failed (status infra); whatever the task itself
-// did is in the Outcome. Executors are called from many goroutines at once and must return soon after ctx is cancelled.
+// An Executor runs the tasks of one kind. An error means that the world failed (status infra), and is tried again unless it IsFinal; whatever the task itself
+// did is in the Outcome, of which Log counts beside an error too. Executors are called from many goroutines at once and must return soon after ctx is cancelled.
 // Blobs and trees that the Outcome names are stored before it returns; the engine syncs them before it records.
 type Executor interface {
 	Run(ctx context.Context, a *Attempt) (Outcome, error)
+}
+
+// IsFinal says whether trying again cannot mend err: something in its chain has a method Final that says so.
+func IsFinal(err error) bool {
+	var f interface{ Final() bool }
+	return errors.As(err, &f) && f.Final()
 }
 
 // ExecutorFunc is a function as an Executor.

@@ -21,7 +21,7 @@ func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 // schema changes when the encoding of keys does, and disowns every record.
 const schema = 1
 
-// A FileInput is one file of the workspace that a task reads.
+// A FileInput is one file that a task reads: of the workspace, or of a directory that its spec names.
 type FileInput struct {
 	Path   string
 	Mode   uint32 // 0644, 0755 or 0120000
@@ -49,16 +49,7 @@ func EncodeKey(e *digest.Encoder, s Spec, salt string, files []FileInput, inputs
 		e.String("salt", salt)
 	}
 	e.Group("spec", s.Encode)
-	if len(files) > 0 {
-		e.Group("files", func(e *digest.Encoder) {
-			for _, f := range files {
-				e.Group(f.Path, func(e *digest.Encoder) {
-					e.Int("mode", int64(f.Mode))
-					e.Digest("content", f.Digest)
-				})
-			}
-		})
-	}
+	EncodeFiles(e, files)
 	if len(inputs) > 0 {
 		e.Group("inputs", func(e *digest.Encoder) {
 			for _, in := range inputs {
@@ -67,4 +58,19 @@ func EncodeKey(e *digest.Encoder, s Spec, salt string, files []FileInput, inputs
 		})
 	}
 	return Key(e.Sum())
+}
+
+// EncodeFiles writes sorted files as the group "files", each under its path, so that `why` names the one that differs.
+func EncodeFiles(e *digest.Encoder, files []FileInput) {
+	if len(files) == 0 {
+		return
+	}
+	e.Group("files", func(e *digest.Encoder) {
+		for _, f := range files {
+			e.Group(f.Path, func(e *digest.Encoder) {
+				e.Int("mode", int64(f.Mode))
+				e.Digest("content", f.Digest)
+			})
+		}
+	})
 }

@@ -55,7 +55,7 @@ func BenchmarkSteps(b *testing.B) {
 			return r.Checkout(ctx, tree, to)
 		}},
 		{"import", func() error { _, err := r.Import(ctx, dir, nil); return err }},
-		{"dirfiles", func() error { _, _, err := DirFiles(dir, nil); return err }},
+		{"dirfiles", func() error { _, err := DirFiles(dir, nil); return err }},
 	} {
 		b.Run(step.name, func(b *testing.B) {
 			for b.Loop() {

@@ -32,26 +32,26 @@ func (r *Repo) Import(ctx context.Context, dir string, keep func(path string, is
 	return digest.Digest{}, fmt.Errorf("tree: import %s: %w", dir, err)
 }
 
-// DirFiles lists the files of a directory as a `dir` source takes them, sorted by path, each with the SHA-256 of its content (of a link: of its target),
-// and the digest of that list. Left out are .git and .pbuild at any depth, what the .gitignore files in the directory say, and what ignore says: patterns as in a
+// DirFiles lists the files of a directory as a `dir` source takes them, sorted by path, each with the SHA-256 of its content (of a link: of its target).
+// Left out are .git and .pbuild at any depth, what the .gitignore files in the directory say, and what ignore says: patterns as in a
 // .gitignore at its root, which outrank the files.
-func DirFiles(dir string, ignore []string) (digest.Digest, []Entry, error) {
+func DirFiles(dir string, ignore []string) ([]Entry, error) {
 	files, err := walk(dir, ignored(dir, ignore))
 	if err != nil {
-		return digest.Digest{}, nil, fmt.Errorf("tree: list %s: %w", dir, err)
+		return nil, fmt.Errorf("tree: list %s: %w", dir, err)
 	}
 	for i := range files {
 		h := sha256.New()
 		if err := content(dir, files[i], func(_ int64, rd io.Reader) error { _, err := io.Copy(h, rd); return err }); err != nil {
-			return digest.Digest{}, nil, fmt.Errorf("tree: read %s: %w", dir, err)
+			return nil, fmt.Errorf("tree: read %s: %w", dir, err)
 		}
 		files[i].Blob = digest.Digest(h.Sum(nil))
 	}
-	return filesDigest(files), files, nil
+	return files, nil
 }
 
-// ImportDir makes the tree of a `dir` source, and returns with it the digest that DirFiles gives for the very bytes that were stored.
-func (r *Repo) ImportDir(ctx context.Context, dir string, ignore []string) (tree, files digest.Digest, err error) {
+// ImportDir makes the tree of a `dir` source, and returns with it the list that DirFiles gives for the very bytes that were stored.
+func (r *Repo) ImportDir(ctx context.Context, dir string, ignore []string) (tree digest.Digest, files []Entry, err error) {
 	list, err := walk(dir, ignored(dir, ignore))
 	if err == nil {
 		sums := make([]digest.Digest, len(list))
@@ -59,20 +59,10 @@ func (r *Repo) ImportDir(ctx context.Context, dir string, ignore []string) (tree
 			for i := range list {
 				list[i].Blob = sums[i]
 			}
-			return tree, filesDigest(list), nil
+			return tree, list, nil
 		}
 	}
-	return tree, files, fmt.Errorf("tree: import %s: %w", dir, err)
-}
-
-func filesDigest(files []Entry) digest.Digest {
-	var e digest.Encoder
-	for _, f := range files {
-		e.String("path", f.Path)
-		e.Int("mode", int64(f.Mode))
-		e.Digest("content", f.Blob)
-	}
-	return e.Sum()
+	return tree, nil, fmt.Errorf("tree: import %s: %w", dir, err)
 }
 
 // ignored is the keep function of a `dir` source. It is called for a directory before what is in it.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"pbuild/engine/digest"
+	"pbuild/engine/run"
 )
 
 // Init must be the first call of main, and of TestMain. Where the runner has re-executed the program as the first process of a sandbox, or to guard commands in place,
@@ -38,7 +38,9 @@ func Init() {
 		out: gob.NewEncoder(os.NewFile(fdReplies, "replies")),
 	}
 	if err := i.run(); err != nil {
-		i.out.Encode(reply{Error: err.Error()})
+		rep := reply{Error: err.Error()}
+		errors.As(err, &rep.Missing)
+		i.out.Encode(rep)
 		os.Exit(1)
 	}
 	os.Exit(0)
@@ -180,7 +182,10 @@ func (i *initProcess) start() (pid, exit int, err error) {
 	}
 	program, err := lookPath(s.Argv[0], dir, s.Env)
 	if err != nil {
-		if !strings.Contains(s.Argv[0], "/") || filepath.IsAbs(s.Argv[0]) {
+		switch {
+		case filepath.IsAbs(s.Argv[0]) && errors.Is(err, fs.ErrNotExist):
+			return 0, 0, &run.NotFound{Program: s.Argv[0]}
+		case filepath.IsAbs(s.Argv[0]) || !strings.Contains(s.Argv[0], "/"):
 			return 0, 0, err
 		}
 		return 0, exitOf(err), i.complain("%s", err)
@@ -236,7 +241,7 @@ func lookPath(name, dir string, env []string) (string, error) {
 			return p, nil
 		}
 	}
-	return "", fmt.Errorf("the program %q is not found on the command's PATH %q: %w", name, path, exec.ErrNotFound)
+	return "", &run.NotFound{Program: name, Path: path}
 }
 
 func executable(p string) error {

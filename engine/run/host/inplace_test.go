@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -47,7 +46,7 @@ func TestInPlace(t *testing.T) {
 
 func TestInPlaceCannotStart(t *testing.T) {
 	_, err := here.Run(t.Context(), &run.Command{Argv: []string{"no-such-program"}}, t.TempDir(), []string{"PATH=/nowhere"})
-	if !errors.Is(err, exec.ErrNotFound) || !strings.Contains(err.Error(), "/nowhere") {
+	if missing, ok := errors.AsType[*run.NotFound](err); !ok || missing.Program != "no-such-program" || missing.Path != "/nowhere" {
 		t.Errorf("got %v", err)
 	}
 	if _, err := here.Run(t.Context(), &run.Command{Argv: []string{"sh"}}, "/no/such/dir", os.Environ()); err == nil {

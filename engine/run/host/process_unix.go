@@ -86,6 +86,9 @@ func (p *process) reply() (*reply, error) {
 	if err := p.dec.Decode(&r); err != nil {
 		return nil, p.died(err)
 	}
+	if r.Missing != nil {
+		return nil, r.Missing
+	}
 	if r.Error != "" {
 		return nil, errors.New("host: sandbox: " + r.Error)
 	}

@@ -107,6 +107,7 @@ type reply struct {
 	Started bool
 	End     *end
 	Error   string
+	Missing *run.NotFound // the error, where it is this
 }
 
 // An end is how the command ended.

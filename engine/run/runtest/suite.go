@@ -145,10 +145,13 @@ func commands(h *harness) {
 		if err == nil {
 			h.Fatalf("got %+v", res)
 		}
-		for _, part := range []string{"no-such-program-anywhere", "PATH", c.Env["PATH"]} {
-			if !strings.Contains(err.Error(), part) {
-				h.Errorf("the error does not name %s: %v", part, err)
-			}
+		if missing, ok := errors.AsType[*run.NotFound](err); !ok || missing.Program != c.Argv[0] || missing.Path != c.Env["PATH"] {
+			h.Errorf("the error is %v", err)
+		}
+		c.Argv = []string{"/no/such/program"}
+		_, err = h.try(c)
+		if missing, ok := errors.AsType[*run.NotFound](err); !ok || missing.Program != c.Argv[0] {
+			h.Errorf("by its path: the error is %v", err)
 		}
 	})
 	h.sub("a program that the workspace lacks is what the tree is like", func(h *harness) {
