@@ -123,8 +123,13 @@ func (a *app) root() *cobra.Command {
 	root.SetOut(a.cfg.Stdout)
 	root.SetErr(a.cfg.Stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if strings.HasSuffix(err.Error(), "unknown flag: --version") {
+			return usagef("there is no flag --version; `pbuild version` prints the version")
+		}
 		return usagef("%v; see `%s --help`", err, cmd.CommandPath())
 	})
+	root.SetUsageFunc(usage)
+	root.SetHelpCommand(helpCommand())
 	root.CompletionOptions.DisableDefaultCmd = true
 	f := root.PersistentFlags()
 	f.SortFlags = false

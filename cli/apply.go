@@ -47,9 +47,6 @@ Independent work goes on after a failure. Ctrl-C once lets running tasks finish 
 is recorded, so the next apply goes on from there. An argument that is a file made by "plan --out" is applied as it was shown, or refused.`,
 		ValidArgsFunction: a.completeAddresses,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.planFlags.check(cmd.Flags()); err != nil {
-				return err
-			}
 			if f.dryRun {
 				return a.plan(cmd.Context(), &f.planFlags, args)
 			}
@@ -87,7 +84,7 @@ func (f *applyFlags) check(args []string) error {
 			return usagef("the saved plan %s says what is replaced; leave --replace out, or plan again with it", arg)
 		}
 	}
-	return nil
+	return f.planFlags.check()
 }
 
 // An applying is one apply under way.
@@ -166,9 +163,13 @@ func noFile(err error, args []string) error {
 		return err
 	}
 	if _, e := os.Stat(args[0]); e == nil {
-		return usagef("%w; the file %s is not a saved plan", err, args[0])
+		return usagef("%w (the file %s is not a saved plan)", err, args[0])
 	}
-	return usagef("%w, and there is no file %s", err, args[0])
+	end := "."
+	if strings.HasSuffix(err.Error(), "?") {
+		end = ""
+	}
+	return usagef("%w%s There is no file %s either", err, end, args[0])
 }
 
 func loadPlan(file string) (*plan.Saved, error) {

@@ -84,6 +84,7 @@ func (d *diagnosticsView) snippet(r decl.Range, tone style) {
 	if r.EndLine == r.Line && r.EndCol > r.Col {
 		to = offsetOf(line, r.EndCol)
 	}
+	line, from, to = window(line, from, to)
 	under := strings.Map(func(c rune) rune {
 		if c == '\t' {
 			return c
@@ -94,6 +95,29 @@ func (d *diagnosticsView) snippet(r decl.Range, tone style) {
 	gutter := strings.Repeat(" ", len(number))
 	fmt.Fprintf(d.w, "  %s | %s\n", paint(d.color, blue, number), printable(line))
 	fmt.Fprintf(d.w, "  %s | %s%s\n", gutter, under, paint(d.color, tone, strings.Repeat("^", carets)))
+}
+
+// window cuts a line to what is worth printing around the stretch from..to, with … where something is left out. A row may be megabytes long.
+func window(line string, from, to int) (string, int, int) {
+	const before, most = 40, 120
+	runes := []rune(line)
+	if len(runes) <= most {
+		return line, from, to
+	}
+	first := utf8.RuneCountInString(line[:from])
+	last := first + utf8.RuneCountInString(line[from:to])
+	start := max(0, min(first-before, len(runes)-most))
+	end := min(len(runes), start+most)
+	head, tail := "", ""
+	if start > 0 {
+		head = "…"
+	}
+	if end < len(runes) {
+		tail = "…"
+	}
+	from = len(head) + len(string(runes[start:first]))
+	to = len(head) + len(string(runes[start:min(last, end)]))
+	return head + string(runes[start:end]) + tail, from, to
 }
 
 // offsetOf returns the byte offset of a column, which counts characters from 1.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"pbuild/bench/decl"
@@ -61,4 +62,21 @@ func TestDiagnosticsJSON(t *testing.T) {
 	ds.Errorf(decl.Range{File: "w.hcl", Line: 2, Col: 3, EndLine: 2, EndCol: 8}, "S", "D")
 	ds.Errorf(decl.Range{}, "No workspace", "None.")
 	golden(t, "diagnostics.json", mustJSON(t, diagnosticsJSON(ds)))
+}
+
+// A row may be megabytes long. What is shown is around the place, and the carets stay under it.
+func TestLongLineIsCut(t *testing.T) {
+	line := strings.Repeat("a", 500) + "ÄÖ" + strings.Repeat("b", 500)
+	var b bytes.Buffer
+	d := diagnosticsView{w: &b, source: func(decl.Range) (string, bool) { return line, true }, lines: map[string][]string{}}
+	d.snippet(decl.Range{File: "rows.jsonl", Line: 3, Col: 501, EndLine: 3, EndCol: 503}, plain)
+	want := "  3 | …" + strings.Repeat("a", 40) + "ÄÖ" + strings.Repeat("b", 78) + "…\n    | " + strings.Repeat(" ", 41) + "^^\n"
+	if b.String() != want {
+		t.Errorf("got:\n%swant:\n%s", b.String(), want)
+	}
+	b.Reset()
+	d.snippet(decl.Range{File: "rows.jsonl", Line: 3, Col: 1}, plain)
+	if want := "  3 | " + strings.Repeat("a", 120) + "…\n    | " + strings.Repeat("^", 120) + "\n"; b.String() != want {
+		t.Errorf("got:\n%s", b.String())
+	}
 }

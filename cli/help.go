@@ -1,6 +1,11 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
 
 const rootHelp = `pbuild builds verdicts about code-repair benchmarks, and runs only what is stale.
 
@@ -14,6 +19,58 @@ func helpTopics() []*cobra.Command {
 		out = append(out, &cobra.Command{Use: t.name, Short: t.short, Long: t.text})
 	}
 	return out
+}
+
+// helpCommand shows a command's help or a topic.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND | TOPIC]",
+		Short: "Help about any command or topic",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := cmd.Root()
+			found, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return usagef("there is no command or topic %q%s; `pbuild help` lists them", strings.Join(args, " "), suggestCommand(root, args[0]))
+			}
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		},
+	}
+}
+
+// usage prints how a command is called: its form, what is below it, its flags.
+func usage(cmd *cobra.Command) error {
+	w := cmd.OutOrStderr()
+	fmt.Fprintf(w, "Usage:\n")
+	if cmd.Runnable() {
+		fmt.Fprintf(w, "  %s\n", cmd.UseLine())
+	}
+	var commands, pages [][]string
+	for _, c := range cmd.Commands() {
+		switch {
+		case c.IsAvailableCommand() || c.Name() == "help":
+			commands = append(commands, []string{c.Name(), c.Short})
+		case c.IsAdditionalHelpTopicCommand():
+			pages = append(pages, []string{cmd.CommandPath() + " help " + c.Name(), strings.TrimPrefix(c.Short, "Topic: ")})
+		}
+	}
+	if commands != nil {
+		fmt.Fprintf(w, "  %s COMMAND [--help]\n\nCommands:\n", cmd.CommandPath())
+		columns(w, "  ", commands)
+	}
+	// The underlying package says of each switch that it takes true or false. Spaces keep the columns.
+	flags := strings.NewReplacer("[=true|false]", strings.Repeat(" ", len("[=true|false]")))
+	if cmd.HasAvailableLocalFlags() {
+		fmt.Fprintf(w, "\nFlags:\n%s", flags.Replace(cmd.LocalFlags().FlagUsages()))
+	}
+	if cmd.HasAvailableInheritedFlags() {
+		fmt.Fprintf(w, "\nFlags of every command:\n%s", flags.Replace(cmd.InheritedFlags().FlagUsages()))
+	}
+	if pages != nil {
+		fmt.Fprintf(w, "\nTopics:\n")
+		columns(w, "  ", pages)
+	}
+	return nil
 }
 
 var topics = []struct{ name, short, text string }{

@@ -41,7 +41,7 @@ func (a *app) log(cmd *cobra.Command, arg, only string) error {
 		return exitWith(ExitWorld, err)
 	}
 	defer st.Close()
-	if addr, l := exactLog(st, arg); l != nil {
+	if addr, l := exactLog(st, arg); l != nil && !l.log.IsZero() {
 		return a.showLog(st, addr, l, only)
 	}
 	s, o, step, err := a.loadTask(cmd, arg) // not a whole address, or it has not run: only the workspace knows
@@ -57,7 +57,38 @@ func (a *app) log(cmd *cobra.Command, arg, only string) error {
 	if l == nil {
 		return exitWith(ExitFailed, fmt.Errorf("%s has not run", addr))
 	}
+	if id := o.Steps[step].Task; l.log.IsZero() && s.graph.Tasks[id].Spec.Kind().Pure && !a.view.json {
+		return s.logsBelow(id, addr)
+	}
 	return a.showLog(st, addr, l, only)
+}
+
+// logsBelow names the logs of what a task was made from, where it runs no command itself: a gate's verdict, a cell's outcome.
+func (s *session) logsBelow(id task.ID, addr string) error {
+	p, err := s.decide(s.store, []task.ID{id}, nil)
+	if err != nil {
+		return err
+	}
+	v := s.app.view
+	var rows [][]string
+	for _, d := range s.graph.Tasks[id].Deps {
+		if r, _ := s.records(p, d.On); r != nil && !r.Log.IsZero() {
+			word := string(r.Verdict)
+			if word == "" {
+				word = string(r.Status)
+			}
+			rows = append(rows, []string{"pbuild log '" + printable(p.Address(d.On)) + "'", word})
+		}
+	}
+	if rows == nil {
+		v.notef("%s wrote nothing.\n", addr)
+		return nil
+	}
+	v.notef("%s runs no command. The logs of what it stands on:\n", addr)
+	if !v.quiet {
+		columns(v.err, "  ", rows)
+	}
+	return nil
 }
 
 // A loggedRun is a run of a task that may have left a log: of a record, or of a failure, which is in no record.

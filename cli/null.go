@@ -64,7 +64,7 @@ type nullQuery struct {
 }
 
 // harmless are the variables that change nothing for a run that has nothing to do.
-var harmless = []string{"PBUILD_JOBS", "PBUILD_SCRATCH", "PBUILD_ISOLATION", "PBUILD_LOCK_TIMEOUT", "PBUILD_LOG_ON_FAILURE", "PBUILD_FAIL_FAST", "PBUILD_YES", "PBUILD_AUTO_APPROVE"}
+var harmless = []string{"PBUILD_JOBS", "PBUILD_SCRATCH", "PBUILD_ISOLATION"}
 
 // parseNull reads `plan` or `apply` with -C, --var, --json, -q, --detailed-exitcode, -j and --yes. Anything else is not for Null.
 func parseNull(args, environ []string) (q nullQuery, ok bool) {

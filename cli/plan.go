@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"pbuild/bench/kind"
 	"pbuild/engine/plan"
@@ -36,6 +35,14 @@ func (f *planFlags) register(cmd *cobra.Command) {
 	fs.StringVar(&f.scratch, "scratch", "", "make sandboxes in `DIR`")
 }
 
+// check finds values that no flag can have.
+func (f *planFlags) check() error {
+	if f.jobs < 0 {
+		return usagef("--jobs is %d; give the number of tasks that may run at once, or 0 for as many as there are cores", f.jobs)
+	}
+	return nil
+}
+
 func (a *app) planCommand() *cobra.Command {
 	f := &planFlags{}
 	cmd := &cobra.Command{
@@ -49,12 +56,7 @@ By default blocks are shown with the counts of each decision; -v shows every tas
   maybe   something upstream runs; if that comes out as before, a record serves
   reuse   a record serves`,
 		ValidArgsFunction: a.completeAddresses,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.check(cmd.Flags()); err != nil {
-				return err
-			}
-			return a.plan(cmd.Context(), f, args)
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.plan(cmd.Context(), f, args) },
 	}
 	f.register(cmd)
 	return cmd
@@ -78,6 +80,9 @@ func (a *app) plan(ctx context.Context, f *planFlags, args []string) error {
 
 // makePlan says whether there is something to do.
 func (a *app) makePlan(ctx context.Context, f *planFlags, args []string) (changes bool, err error) {
+	if err := f.check(); err != nil {
+		return false, err
+	}
 	s, err := a.load(ctx, loadOptions{noProbe: f.noProbe, keep: a.view.json, warn: true, all: len(args) == 0})
 	defer s.close()
 	if err != nil {
@@ -141,14 +146,6 @@ func restores(p *plan.Plan) (n int) {
 		}
 	}
 	return n
-}
-
-// check refuses values that no flag type excludes.
-func (f *planFlags) check(fs *pflag.FlagSet) error {
-	if fs.Changed("jobs") && f.jobs < 1 {
-		return usagef("--jobs is %d; give how many tasks may run at once, 1 or more", f.jobs)
-	}
-	return nil
 }
 
 // planFor applies selectors and --replace, and decides.

@@ -203,19 +203,47 @@ func (v *view) countCell(t [4]int, d plan.Decision, word string, s style) string
 // showTasks prints a line for every task that may run, with all also those that are reused.
 func (v *view) showTasks(w io.Writer, p *plan.Plan, all bool) {
 	tones := map[plan.Decision]style{plan.Run: green, plan.Maybe: yellow, plan.Reuse: dim, plan.Unneeded: dim}
+	waits := waitsFor(p)
 	for i := range p.Items {
 		item := &p.Items[i]
 		if !p.Wanted[i] || item.Decision > plan.Maybe && !all && len(item.Restore) == 0 {
 			continue
 		}
 		word := fmt.Sprintf("%-8s", item.Decision)
-		fmt.Fprintf(w, "  %s  %s\n", v.paint(tones[item.Decision], word), printable(p.Address(task.ID(i))))
-		if item.Decision <= plan.Maybe || len(item.Restore) > 0 {
+		first := waits[task.ID(i)]
+		if first != "" {
+			first = "  " + v.paint(dim, "waits for "+printable(first))
+		}
+		fmt.Fprintf(w, "  %s  %s%s\n", v.paint(tones[item.Decision], word), printable(p.Address(task.ID(i))), first)
+		if first == "" && (item.Decision <= plan.Maybe || len(item.Restore) > 0) {
 			for _, r := range p.Reasons(task.ID(i)) {
 				fmt.Fprintf(w, "            %s\n", v.paint(dim, printable(reasonLine(r))))
 			}
 		}
 	}
+}
+
+// waitsFor names for each task that has no reason of its own, and only waits for what runs before it, the first task of that chain which has one:
+// of one edited file all that follows has the same.
+func waitsFor(p *plan.Plan) map[task.ID]string {
+	out := map[task.ID]string{}
+	first := map[string]string{} // by address
+	for i := range p.Items {     // what a task waits for stands before it
+		id := task.ID(i)
+		if !p.Wanted[i] || p.Items[i].Decision > plan.Maybe {
+			continue
+		}
+		rs := p.Reasons(id)
+		if len(rs) != 1 || rs[0].Code != plan.UpstreamUnknown || rs[0].Detail == "" {
+			continue
+		}
+		root := rs[0].Detail
+		if further := first[root]; further != "" {
+			root = further
+		}
+		out[id], first[p.Address(id)] = root, root
+	}
+	return out
 }
 
 // reasonLine is one reason for people: code, what differs, old and new.

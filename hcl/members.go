@@ -181,7 +181,11 @@ func (l *loader) undefinedBlock(at hashihcl.Range, typ, name string) {
 	}
 	remedy := didYouMean(name, names)
 	if remedy == "" {
-		remedy = " Declare it, or correct the name."
+		remedy = " Declare it, or correct the name"
+		if slices.Sort(names); len(names) > 0 && len(names) <= 10 {
+			remedy += ": there is " + strings.Join(names, ", ")
+		}
+		remedy += "."
 	}
 	l.errorf(at, "Undefined block", "There is no %s %q.%s", typ, name, remedy)
 }

@@ -151,7 +151,7 @@ func (l *loader) setText(v *variable, text string, at hashihcl.Range) {
 	expr, diags := hclsyntax.ParseExpression([]byte(text), at.Filename, start)
 	if diags.HasErrors() || len(expr.Variables()) > 0 { // a bare word is a reference to something
 		// What upstream says may quote the value, which may be sensitive.
-		l.errorf(at, "Invalid value of a variable", "The value is to be an HCL expression of the type %s, such as [\"a\"], {k = \"v\"} or 3.", typeexpr.TypeString(v.typ))
+		l.errorf(at, "Invalid value of a variable", "var.%s is of the type %s: its value is to be an HCL expression of that type, such as [\"a\"], {k = \"v\"} or 3.", v.block.labels[0], typeexpr.TypeString(v.typ))
 		return
 	}
 	if val, ok := l.plainValue(expr, at); ok {

@@ -78,13 +78,23 @@ func (p *patches) derive(ctx context.Context, fix digest.Digest) error {
 		return err
 	}
 	var test, gold []tree.Edit
+	var paths []string
 	for _, e := range changed {
+		paths = append(paths, e.Path)
 		edit := tree.Edit{Path: e.Path, Mode: e.Mode, Blob: e.Blob}
 		if isTest.match(e.Path) {
 			test = append(test, edit)
 		} else {
 			gold = append(gold, edit)
 		}
+	}
+	switch {
+	case len(changed) == 0:
+		return &unfit{"base and fix do not differ"}
+	case len(test) == 0:
+		return &unfit{fmt.Sprintf("test_files matches nothing of what differs between base and fix (%s); name the hidden tests", some(paths))}
+	case len(gold) == 0:
+		return &unfit{fmt.Sprintf("test_files matches all that differs between base and fix (%s), so that nothing is left to be the fix", some(paths))}
 	}
 	if p.baseTest, err = p.repo.Edit(ctx, p.base, test); err != nil {
 		return unfitIf("the test patch alone", err)
@@ -98,6 +108,15 @@ func (p *patches) derive(ctx context.Context, fix digest.Digest) error {
 	}
 	p.goldPatch, err = p.repo.Patch(ctx, p.base, p.gold, nil)
 	return err
+}
+
+// some names the first few of a list.
+func some(list []string) string {
+	const few = 5
+	if n := len(list) - few; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(list[:few], ", "), n)
+	}
+	return strings.Join(list, ", ")
 }
 
 // apply lays the given patches over base.

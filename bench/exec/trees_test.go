@@ -290,8 +290,8 @@ func TestPatchesFailed(t *testing.T) {
 		{"garbage", &kind.PatchesSpec{Gold: data("not a patch"), Test: change("a_test.go", "t", "T")}, nil, "No valid patches"},
 		{"empty gold", &kind.PatchesSpec{Gold: data(" \n"), Test: change("a_test.go", "t", "T")}, nil, "gold patch is empty"},
 		{"no test", &kind.PatchesSpec{Gold: change("a.go", "a", "A")}, nil, "test patch is empty"},
-		{"only tests", &kind.PatchesSpec{TestFiles: isTest}, map[string]string{"a.go": "a\n", "a_test.go": "T\n"}, "gold patch is empty"},
-		{"only production", &kind.PatchesSpec{TestFiles: isTest}, map[string]string{"a.go": "A\n", "a_test.go": "t\n"}, "test patch is empty"},
+		{"only tests", &kind.PatchesSpec{TestFiles: isTest}, map[string]string{"a.go": "a\n", "a_test.go": "T\n"}, "test_files matches all that differs between base and fix (a_test.go)"},
+		{"only production", &kind.PatchesSpec{TestFiles: isTest}, map[string]string{"a.go": "A\n", "a_test.go": "t\n"}, "test_files matches nothing of what differs between base and fix (a.go)"},
 		{"parts clash", &kind.PatchesSpec{TestFiles: []string{"a_test.go/x"}}, map[string]string{"a.go": "a\n", "a_test.go/x": "T\n"}, "a_test.go"},
 		{"bad glob", &kind.PatchesSpec{TestFiles: []string{"[a"}}, map[string]string{"a.go": "A\n"}, `"[a" is not a glob`},
 	} {

@@ -54,6 +54,7 @@ func (l *lowerer) agent(a *agent) bool {
 	if prompt, ok := get[decl.Bytes](l, a.block, "prompt", a.each); ok {
 		s.Prompt = data(prompt)
 	}
+	l.checkAgent(a)
 	switch {
 	case s.Agent == "predictions":
 		file, _ := get[string](l, a.block, "file", a.each)
@@ -63,7 +64,7 @@ func (l *lowerer) agent(a *agent) bool {
 		}
 		var err error
 		if a.predictions, err = l.host.Predictions(l.path(file)); err != nil {
-			l.errorf(at(a.block, "file"), a.each, "Predictions cannot be read", "%v.", err)
+			l.unread(at(a.block, "file"), a.each, "Predictions cannot be read", file, err)
 			return false
 		}
 		a.used = map[string]bool{}

@@ -85,6 +85,7 @@ func (l *lowerer) instance(b *decl.Block, m member) *instance {
 	files, _ := get[[]string](l, b, "test_files", m.each)
 	more, _ := get[[]string](l, b, "test_data", m.each)
 	in.protect = protect(in.format, in.test.command.Argv, in.test.command.Cwd, files, more, own)
+	l.checkTest(t, m.each, in)
 	if s, ok := get[decl.Bytes](l, b, "problem_statement", m.each); ok {
 		in.statement = data(s)
 	}
@@ -110,9 +111,11 @@ func (l *lowerer) setUp(b *decl.Block, each *decl.Each, in *instance) []task.Ste
 	patches.TestFiles, _ = get[[]string](l, b, "test_files", each)
 	patches.TestData, _ = get[[]string](l, b, "test_data", each)
 	gold, hasGold := get[decl.Bytes](l, b, "gold_patch", each)
+	given, hasTest := hasGold, false
 	if hasGold {
 		patches.Gold = data(gold)
-		if test, ok := get[decl.Bytes](l, b, "test_patch", each); ok {
+		var test decl.Bytes
+		if test, hasTest = get[decl.Bytes](l, b, "test_patch", each); hasTest {
 			patches.Test = data(test)
 		}
 	}
@@ -129,6 +132,7 @@ func (l *lowerer) setUp(b *decl.Block, each *decl.Each, in *instance) []task.Ste
 		}
 		return steps
 	}
+	l.checkPatches(b, each, in, given, hasTest)
 	in.patches = l.add(task.Task{Spec: &patches, Deps: deps})
 	step("patches", in.patches)
 

@@ -64,6 +64,9 @@ func (l *lowerer) matrix(b *decl.Block, out *lowered) {
 			}
 		}
 	})
+	if l.diags.HasErrors() {
+		return // an instance that could not be lowered is not one that there is not
+	}
 	for _, a := range agents {
 		l.unusedPredictions(a, b)
 	}

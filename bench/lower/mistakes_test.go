@@ -50,6 +50,14 @@ func TestMistakes(t *testing.T) {
 		{"platform of another machine", "which is linux/amd64 and none of plan9/arm", map[string]attrs{"runtime.go": {"platforms": []string{"plan9/arm"}}}, nil},
 		{"isolation of no runner", "No runner of this version gives container", nil, []*decl.Block{block("pbuild", "", attrs{"min_isolation": "container"})}},
 		{"state", "is none of base and gold", map[string]attrs{"gate.go": {"states": []string{"silver"}}}, nil},
+		{"no tests", "instance.go[\"a\"] has `fix` or `oracle` and no `test_files`", map[string]attrs{"instance.go": {"test_files": nil}}, nil},
+		{"tests outside the tree", "\"/tests/**\" in `test_files` matches nothing: paths are relative to the tree's root, such as \"tests/**\"", map[string]attrs{"instance.go": {"test_files": []string{"/tests/**"}}}, nil},
+		{"tests above the tree", "\"../t\" in `test_data` matches nothing", map[string]attrs{"instance.go": {"test_data": []string{"../t"}}}, nil},
+		{"gold patch alone", "instance.x has `gold_patch` and no `test_patch`", nil, []*decl.Block{block("instance", "x", attrs{"runtime": ref("runtime.go"), "gold_patch": text("g")},
+			block("source", "", nil, block("dir", "", attrs{"path": "src"})), command("test", "true"))}},
+		{"junit without a report", "`format` \"junit\" is read from files", nil, []*decl.Block{block("instance", "x", attrs{"runtime": ref("runtime.go"), "gold_patch": text("g"), "test_patch": text("t")},
+			block("source", "", nil, block("dir", "", attrs{"path": "src"})), block("test", "", attrs{"command": []string{"true"}, "format": "junit"}))}},
+		{"limit of a program", "pbuild sees neither the steps nor the cost of a program", map[string]attrs{"agent.fixer": {"cost_limit": 1.5}}, nil},
 		{"predictions without a file", "Predictions without a file", map[string]attrs{"agent.file": {"file": nil}}, nil},
 		{"command agent without a command", "Agent without a command", map[string]attrs{"agent.fixer": {"command": nil}}, nil},
 		{"exclusion of nothing known", `"colour" is none of instance, agent, model and sample`, map[string]attrs{"matrix.main": {"exclude": []any{map[string]any{"colour": "red"}}}}, nil},
@@ -111,6 +119,55 @@ func TestWarnings(t *testing.T) {
 				t.Errorf("got %v, want %s", diags, c.want)
 			}
 		})
+	}
+}
+
+// A prediction for an instance that could not be lowered is not one for an instance that there is not.
+func TestPredictionsBesideAMistake(t *testing.T) {
+	ws, h := with(map[string]attrs{"instance.go": {"runtime": ref("runtime.none")}})
+	_, diags := Lower(ws, h)
+	if !diags.HasErrors() {
+		t.Fatal("no error")
+	}
+	for _, d := range diags {
+		if d.Severity == decl.Warning {
+			t.Errorf("got %v", d)
+		}
+	}
+}
+
+func TestWithoutEffect(t *testing.T) {
+	set := func(b *decl.Block, name string, v any) {
+		b.Attrs[name] = &decl.Attr{Name: name, Range: b.Range, Expr: value{v}}
+	}
+	for _, c := range []struct {
+		want string
+		edit func(instance *decl.Block)
+	}{
+		{"`pass_to_pass` says nothing where `format` is \"exit\"", func(in *decl.Block) { set(in.Nested("test"), "pass_to_pass", []string{"TestA"}) }},
+		{"`report` is not read where `format` is \"exit\"", func(in *decl.Block) { set(in.Nested("test"), "report", []string{"r.xml"}) }},
+		{"instance.go[\"b\"] has no `test_patch`", func(in *decl.Block) {
+			set(in, "gold_patch", decl.Bytes{Data: []byte("g")})
+			in.Attrs["test_patch"] = &decl.Attr{Name: "test_patch", Range: in.Range, Expr: ofEach(func(e *decl.Each) any {
+				if e.Key == "b" {
+					return nil
+				}
+				return decl.Bytes{Data: []byte("t")}
+			})}
+		}},
+	} {
+		ws, h := small()
+		test := ws.Find("instance", "go").Nested("test")
+		set(test, "format", "exit")
+		delete(test.Attrs, "fail_to_pass")
+		if _, diags := lowered1(t, ws, h); len(diags) != 0 {
+			t.Fatalf("before: %v", diags)
+		}
+		c.edit(ws.Find("instance", "go"))
+		_, diags := lowered1(t, ws, h)
+		if len(diags) != 1 || diags[0].Severity != decl.Warning || !strings.Contains(diags[0].Detail, c.want) {
+			t.Errorf("got %v, want %s", diags, c.want)
+		}
 	}
 }
 

@@ -151,8 +151,6 @@ func (l *lowerer) makeEnvironment(b *decl.Block, each *decl.Each, platform strin
 	e.memory, _ = get[int64](l, b, "memory", each)
 	e.pids, _ = get[int64](l, b, "pids", each)
 	e.spec = kind.Runtime{Host: isHost(b), Platform: platform, Name: memberName(b, each)}
-	e.spec.Workdir, _ = get[string](l, b, "workdir", each)
-	e.spec.User, _ = get[string](l, b, "user", each)
 	e.spec.Path, _ = get[string](l, b, "path", each)
 	e.spec.Paths, _ = get[[]string](l, b.Nested("host"), "paths", each)
 	if e.spec.Host {
@@ -160,6 +158,8 @@ func (l *lowerer) makeEnvironment(b *decl.Block, each *decl.Each, platform strin
 			return nil
 		}
 	} else {
+		e.spec.Workdir, _ = get[string](l, b, "workdir", each)
+		e.spec.User, _ = get[string](l, b, "user", each)
 		image, ok := l.image(b, each, platform)
 		if !ok {
 			return nil

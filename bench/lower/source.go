@@ -65,7 +65,7 @@ func (l *lowerer) source(b *decl.Block, each *decl.Each) task.Spec {
 			s.Ignore, _ = get[[]string](l, n, "ignore", each)
 			var err error
 			if s.Files, err = l.host.Dir(s.Path, s.Ignore); err != nil {
-				l.errorf(at(n, "path"), each, "Directory cannot be read", "%v.", err)
+				l.unread(at(n, "path"), each, "Directory cannot be read", path, err)
 				return nil
 			}
 			return s

@@ -1,9 +1,12 @@
 package lower
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"pbuild/bench/decl"
 	"pbuild/bench/kind"
@@ -215,6 +218,15 @@ func (l *lowerer) path(p string) string {
 		return filepath.Clean(p)
 	}
 	return filepath.Join(l.ws.Dir, p)
+}
+
+// unread reports a file or directory that could not be read, by the name that the user gave it.
+func (l *lowerer) unread(r decl.Range, each *decl.Each, summary, name string, err error) {
+	if errors.Is(err, fs.ErrNotExist) && !filepath.IsAbs(name) {
+		l.errorf(r, each, summary, "%s does not exist in the workspace; paths are relative to its directory.", name)
+		return
+	}
+	l.errorf(r, each, summary, "%s.", strings.TrimSuffix(strings.ReplaceAll(err.Error(), l.ws.Dir+string(filepath.Separator), ""), "."))
 }
 
 func data(b decl.Bytes) kind.Data {

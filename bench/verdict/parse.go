@@ -36,6 +36,14 @@ type suite struct {
 // Parse reads one run. Expected replaces the lists of a spec that derives them; nil there means that a gate is about to.
 // Every format but exit needs at least one expected id, or Derive.
 func Parse(spec *kind.ScoreSpec, in Input, expected *Expected) Score {
+	s := parse(spec, in, expected)
+	if in.OutOfMem && s.Verdict != task.Pass {
+		s.Detail += "; it met its memory limit"
+	}
+	return s
+}
+
+func parse(spec *kind.ScoreSpec, in Input, expected *Expected) Score {
 	s := Score{Format: spec.Format, Exit: in.Exit, TimedOut: in.TimedOut, Truncated: in.Truncated}
 	if spec.Format == "exit" {
 		s.judgeExit()

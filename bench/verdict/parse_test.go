@@ -152,6 +152,9 @@ func TestParseLists(t *testing.T) {
 			t.Errorf("exit %d: %+v", exit, s)
 		}
 	}
+	if s := Parse(&kind.ScoreSpec{Format: "tap", FailToPass: []string{"a"}}, Input{Exit: 137, OutOfMem: true}, nil); s.Detail != "no test ran, exit 137; it met its memory limit" {
+		t.Errorf("killed at its memory limit: %+v", s)
+	}
 	if s := Parse(&kind.ScoreSpec{Format: "exit"}, Input{TimedOut: "idle"}, nil); s.Verdict != task.Timeout || s.Reason != TimedOut {
 		t.Errorf("an idle limit: %+v", s)
 	}

@@ -18,6 +18,7 @@ type Input struct {
 	Exit                 int    // 128+n where signal n ended it
 	TimedOut             string // "", "wall" or "idle"
 	Truncated            bool   // the log was cut at its limit
+	OutOfMem             bool   // something that it started was killed at its memory limit
 	Stdout, Stderr, Both []byte
 	Reports              map[string][]byte // path to content
 	Refused              map[string]string // reports that were there and not collected, with the reason

@@ -154,10 +154,25 @@ func Check(s *Saved, now *Plan) error {
 			stale.Differences = append(stale.Differences, t.Address+" has changed")
 		}
 	}
+	stale.Differences = append(stale.Differences, unheld(s, now)...)
 	if stale.Differences == nil {
-		stale.Differences = []string{fmt.Sprintf("the graph was %s and is %s", s.Graph.Short(), graph.Short())}
+		stale.Differences = []string{fmt.Sprintf("what it does not run has changed: the graph was %s and is %s", s.Graph.Short(), graph.Short())}
 	}
 	return stale
+}
+
+// unheld names what would run now and is not in the saved plan.
+func unheld(s *Saved, now *Plan) (would []string) {
+	held := make(map[string]bool, len(s.Tasks))
+	for _, t := range s.Tasks {
+		held[t.Address] = true
+	}
+	for i := range now.Items {
+		if id := task.ID(i); now.mayRun(id) && !held[now.Address(id)] {
+			would = append(would, now.Address(id)+" would run")
+		}
+	}
+	return would
 }
 
 // checkHeld compares what runs, where graphs are equal and so number their tasks alike.

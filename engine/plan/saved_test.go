@@ -69,7 +69,7 @@ func TestStalePlan(t *testing.T) {
 		"gone":   {func(b *bed, _ *spec) { b.g.Objects[0].Block = "task.renamed" }, "task.a is gone"},
 		"edge":   {func(b *bed, _ *spec) { b.g.Tasks[1].Deps[0].Use = task.UseOrder }, "the graph was"},
 		"object": {func(b *bed, _ *spec) { b.g.Objects = append(b.g.Objects, b.g.Objects[0]) }, "the graph was"},
-		"salt":   {func(b *bed, _ *spec) { b.g.Salt = "s" }, "the graph was"},
+		"salt":   {func(b *bed, _ *spec) { b.g.Salt = "s" }, "task.c would run"},
 		"chosen": {func(b *bed, _ *spec) { b.in.Want = []task.ID{1} }, "the graph was"},
 		"lost":   {func(b *bed, _ *spec) { clear(b.byKey) }, "task.c would run"},
 	} {

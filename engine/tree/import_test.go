@@ -181,3 +181,10 @@ func TestIgnoreIsGits(t *testing.T) {
 		}
 	})
 }
+
+func TestOpenWithoutGit(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if _, err := Open(context.Background(), t.TempDir()); err == nil || !strings.Contains(err.Error(), "install it") {
+		t.Errorf("got %v", err)
+	}
+}

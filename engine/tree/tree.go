@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -98,6 +99,9 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	r.infos = newPool(r, "cat-file", "--batch-check")
 	if _, err := r.run(ctx, call{}, "rev-parse", "--git-dir"); err != nil {
 		os.RemoveAll(r.tmp)
+		if errors.Is(err, exec.ErrNotFound) {
+			return nil, errors.New("git is not found on PATH; install it: pbuild keeps source trees with it")
+		}
 		return nil, fmt.Errorf("tree: open %s: %w", dir, err)
 	}
 	return r, nil
