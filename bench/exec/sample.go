@@ -82,6 +82,9 @@ func (s *Samples) command(ctx context.Context, spec *kind.SampleSpec, a *task.At
 		cmd.Env[statementEnv] = file // the runner makes it the absolute path
 	}
 	out, res, err := c.execute(ctx, cmd, a)
+	if err != nil && res != nil {
+		err = spent{err}
+	}
 	if err != nil {
 		return out, err
 	}
@@ -95,7 +98,7 @@ func (s *Samples) command(ctx context.Context, spec *kind.SampleSpec, a *task.At
 	}
 	end, refused, err := s.endTree(ctx, a.Input("base").Digest, res.Changes)
 	if err != nil {
-		return out, err
+		return out, spent{err}
 	}
 	if maps.Copy(refused, res.Skipped); len(refused) > 0 {
 		out.Flags = append(out.Flags, "left_out")
@@ -107,6 +110,12 @@ func (s *Samples) command(ctx context.Context, spec *kind.SampleSpec, a *task.At
 	out.Outputs = []task.Output{{Role: kind.Tree, Digest: end}, {Role: "trajectory", Digest: out.Log}}
 	return out, nil
 }
+
+// spent is what went wrong once an agent had come to its end. Trying again would run it, and pay for it, again: whoever applies next decides on that.
+type spent struct{ error }
+
+func (spent) Final() bool     { return true }
+func (e spent) Unwrap() error { return e.error }
 
 // endTree is base with what the agent changed, and the paths of which no tree can hold what became of them.
 func (s *Samples) endTree(ctx context.Context, base digest.Digest, changes []run.Change) (end digest.Digest, refused map[string]string, err error) {

@@ -239,3 +239,21 @@ func TestTestResetsWhatTheTestPatchTouches(t *testing.T) {
 		t.Errorf("resets %v, want %s; keeps %v", got.Start.Reset, want, got.Keep)
 	}
 }
+
+// A record says what its command ran in, and the lowest isolation of all that it stands on.
+func TestWhereCommandsRan(t *testing.T) {
+	for below, want := range map[string]string{"": "sealed", "sealed": "sealed", "none": "none"} {
+		s := &scripted{level: run.IsolationSealed}
+		cmds := newCommands(s)
+		a := stateAttempt(kind.Build, "build", stateAttempt(kind.Prepare, "prepare", nil))
+		a.Task.Spec.(*kind.StateSpec).Runtime = kind.Runtime{Host: true, Identity: digest.Of(nil), Platform: "linux/amd64"}
+		s.states[key("prepare")] = true
+		if below != "" {
+			a.Input(kind.Below).Record = &task.Record{Outcome: task.Outcome{Isolation: below}}
+		}
+		out, err := cmds.State(t.Context(), a)
+		if err != nil || out.Isolation != want || out.Environment != "host "+digest.Of(nil).String()+" linux/amd64 native" {
+			t.Errorf("below %q: %s, %q, %v", below, out.Isolation, out.Environment, err)
+		}
+	}
+}

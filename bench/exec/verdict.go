@@ -18,9 +18,10 @@ import (
 func (j *Judge) Verdict(_ context.Context, a *task.Attempt) (task.Outcome, error) {
 	spec := a.Task.Spec.(*kind.VerdictSpec)
 	in := verdict.GateInput{
-		Patches: patchesStep(a), Runtime: step(a, "setup.runtime"), Fetch: step(a, "setup.fetch"), Prepare: step(a, "setup.prepare"),
-		FetchGold: step(a, "setup.fetch.gold"), BuildBase: step(a, "build.base"), BuildGold: step(a, "build.gold"), Digests: digests(a),
+		Runtime: step(a, "setup.runtime"), Fetch: step(a, "setup.fetch"), Prepare: step(a, "setup.prepare"),
+		FetchGold: step(a, "setup.fetch.gold"), BuildBase: step(a, "build.base"), BuildGold: step(a, "build.gold"), Digests: digests(spec, a),
 	}
+	in.Source, in.Patches = patchesSteps(a)
 	var err error
 	if in.Base, err = j.attempts(a, "base.", spec.Attempts); err != nil {
 		return task.Outcome{}, err
@@ -46,29 +47,21 @@ func (j *Judge) Verdict(_ context.Context, a *task.Attempt) (task.Outcome, error
 	return out, err
 }
 
-// patchesStep is bad where the patches could be made of nothing, although their task came to a good end: its outcome says so.
-func patchesStep(a *task.Attempt) verdict.Step {
+// patchesSteps says how the patches ended, and their sources: patches that never ran, because a tree that they are made of could not be had, are no fault of the patches.
+func patchesSteps(a *task.Attempt) (source, patches verdict.Step) {
 	s := step(a, "patches")
-	if in := a.Input("patches"); s.Status == task.OK && in.Record.Outcome.Outcome != "" {
-		s.Status = task.Failed
+	if in := a.Input("patches"); in != nil && in.Record == nil && in.Status != "" {
+		return s, verdict.Step{}
 	}
-	return s
+	return verdict.Step{}, s
 }
 
 // digests names what the verdict stands on, for its evidence.
-func digests(a *task.Attempt) map[string]string {
-	out := map[string]string{}
-	for _, in := range a.Inputs {
-		if in.Record == nil {
-			continue
-		}
-		if in.Role == "patches" {
-			for _, o := range in.Record.Outputs {
-				out[o.Role] = o.Digest.String()
-			}
-		}
-		if strings.HasPrefix(in.Role, "test.") && in.Record.Environment != "" {
-			out["environment"] = in.Record.Environment
+func digests(spec *kind.VerdictSpec, a *task.Attempt) map[string]string {
+	out := map[string]string{"command": spec.Command.String(), "environment": spec.Environment.String()}
+	if in := a.Input("patches"); in != nil && in.Record != nil {
+		for _, o := range in.Record.Outputs {
+			out[o.Role] = o.Digest.String()
 		}
 	}
 	return out

@@ -38,3 +38,24 @@ func TestVerdictAdmits(t *testing.T) {
 		}
 	}
 }
+
+// Patches that never ran, because their source could not be had, are not what failed. The evidence names command and environment.
+func TestVerdictOfAFailedSource(t *testing.T) {
+	b := newBench(t)
+	failed := func(r *task.Record) task.Input {
+		in := input("patches", b.blob("x"))
+		in.Status, in.Cause, in.Record = task.Failed, "checksum differs", r
+		return in
+	}
+	spec := &kind.VerdictSpec{Format: "exit", Attempts: 1, Command: b.blob("command"), Environment: b.blob("environment")}
+	for want, in := range map[verdict.GateOutcome]task.Input{
+		verdict.SetupFailed: failed(nil),
+		verdict.PatchFailed: failed(&task.Record{Outcome: task.Outcome{Status: task.Failed, Outcome: "patch_failed"}}),
+	} {
+		out := b.run(task.ExecutorFunc((&Judge{Blobs: b.blobs}).Verdict), spec, in)
+		e, err := verdict.ParseEvidence([]byte(b.text(out, kind.Evidence)))
+		if err != nil || out.Outcome != string(want) || e.Digests["command"] != spec.Command.String() || e.Digests["environment"] != spec.Environment.String() {
+			t.Errorf("%s: %+v, %+v, %v", want, out, e, err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package kind
 
 import (
+	"strings"
 	"time"
 
 	"pbuild/engine/digest"
@@ -35,6 +36,25 @@ func (r *Runtime) encode(e *digest.Encoder) {
 	})
 }
 
+// Digest stands for everything of the runtime that is keyed.
+func (r *Runtime) Digest() digest.Digest {
+	var e digest.Encoder
+	r.encode(&e)
+	return e.Sum()
+}
+
+// Environment says in words what a command ran in: what gives its identity, the platform, and how the two are brought together.
+func (r *Runtime) Environment() string {
+	what, how := "image", "native"
+	if r.Host {
+		what = "host"
+	}
+	if len(r.Adaptation) > 0 {
+		how = strings.Join(r.Adaptation, "+")
+	}
+	return strings.Join([]string{what, r.Identity.String(), r.Platform, how}, " ")
+}
+
 // A Command is a command block over its runtime's env. CPUs, Memory and Pids are 0 unless declared.
 type Command struct {
 	Argv        []string
@@ -51,6 +71,13 @@ type Command struct {
 	OutputLimit int64
 
 	Secrets func(name string) string `key:"-"` // a sensitive variable's value
+}
+
+// Digest stands for everything of the command that is keyed.
+func (c *Command) Digest() digest.Digest {
+	var e digest.Encoder
+	c.encode(&e)
+	return e.Sum()
 }
 
 func (c *Command) encode(e *digest.Encoder) {

@@ -37,6 +37,8 @@ type VerdictSpec struct {
 	Quorum         string
 	CompileFailure string // reject, admit
 	Strict         bool
+	Command        digest.Digest // of the test; with Environment for the evidence, which may not be older than they are
+	Environment    digest.Digest
 
 	OnReject string `key:"-"` // error: a rejection counts as failed; so it is where any of the gates that share the task says so
 }
@@ -51,6 +53,8 @@ func (s *VerdictSpec) Encode(e *digest.Encoder) {
 	e.String("quorum", s.Quorum)
 	e.String("compile_failure", s.CompileFailure)
 	e.Bool("strict", s.Strict)
+	e.Digest("command", s.Command)
+	e.Digest("environment", s.Environment)
 }
 
 // An ExtractSpec makes the candidate patch and tree. Roles: "base" (a Tree), "sample". Outputs: Patch, Tree.

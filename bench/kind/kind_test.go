@@ -45,7 +45,7 @@ func specs() map[string]task.Spec {
 		"test":            &TestSpec{Runtime: rt, Command: cmd, Reports: []string{"r.xml"}, Protect: []string{"*_test.go"}, Attempt: 1},
 		"score":           &ScoreSpec{Format: "gotest", FailToPass: []string{"A"}, PassToPass: []string{"B"}, Derive: true, Parser: 1, Command: []string{"go"}},
 		"verdict": &VerdictSpec{Format: "gotest", FailToPass: []string{"A"}, PassToPass: []string{"B"}, States: []string{"base"}, Attempts: 1, Quorum: "all",
-			CompileFailure: "reject", Strict: true, OnReject: "error"},
+			CompileFailure: "reject", Strict: true, Command: d("command"), Environment: d("environment"), OnReject: "error"},
 		"sample": &SampleSpec{Agent: "command", Version: "1", Config: d("c"), Prompt: data("p"), Prediction: data("x"), Statement: data("s"), Command: cmd, Runtime: rt,
 			StepLimit: 1, CostLimit: 0.5, WallLimit: time.Hour, OnLimit: "stop", Index: 1, Draw: 1, AllowUnsealed: true,
 			Model: ModelSpec{Provider: "p", ID: "i", Revision: "r", EndpointClass: "e", Sampling: "{}"}},

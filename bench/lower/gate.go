@@ -81,6 +81,7 @@ func (l *lowerer) instancesOf(refs []decl.Ref, r decl.Range) []gated {
 // verdict adds the states of an instance and the fold over them, and returns them as steps.
 func (l *lowerer) verdict(in *instance, policy kind.VerdictSpec) []task.Step {
 	policy.Format, policy.FailToPass, policy.PassToPass = in.format, in.failToPass, in.passToPass
+	policy.Command, policy.Environment = in.test.command.Digest(), in.env.spec.Digest()
 	var steps []task.Step
 	var deps []task.Dep
 	evidence := func(role string, id task.ID, output string, use task.Use) {

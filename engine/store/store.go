@@ -199,7 +199,9 @@ func (s *Store) record(i int) *task.Record {
 func (s *Store) readRecord(i int) (r *task.Record, err error) {
 	p := s.journal.at(i)
 	err = s.journal.read(p, func(payload []byte) (err error) {
-		r, err = decodeRecord(payload)
+		if r, err = decodeRecord(payload); err == nil && r.Key != task.Key(p.key) {
+			err = errors.New("the index tells of another record at this place")
+		}
 		return err
 	})
 	if err != nil {
