@@ -295,6 +295,7 @@ func (w workspace) outcomes(files map[string]string) map[string]string {
 func TestIncrementalEqualsClean(t *testing.T) {
 	for _, seed := range []uint64{1, 2, 3} {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel() // most of its time goes by waiting for the disk
 			w := newWorkspace(t, nil)
 			d := &drawn{rand: rand.New(rand.NewPCG(seed, 0)), choice: map[string]int{}}
 			w.sameAsClean(d, "first")
