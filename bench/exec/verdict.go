@@ -19,7 +19,7 @@ func (j *Judge) Verdict(_ context.Context, a *task.Attempt) (task.Outcome, error
 	spec := a.Task.Spec.(*kind.VerdictSpec)
 	in := verdict.GateInput{
 		Runtime: step(a, "setup.runtime"), Fetch: step(a, "setup.fetch"), Prepare: step(a, "setup.prepare"),
-		FetchGold: step(a, "setup.fetch.gold"), BuildBase: step(a, "build.base"), BuildGold: step(a, "build.gold"), Digests: digests(spec, a),
+		FetchGold: step(a, "setup.fetch.gold"), BuildBase: step(a, "build.base"), BuildGold: step(a, "build.gold"), Digests: digests(a),
 	}
 	in.Source, in.Patches = patchesSteps(a)
 	var err error
@@ -56,9 +56,10 @@ func patchesSteps(a *task.Attempt) (source, patches verdict.Step) {
 	return verdict.Step{}, s
 }
 
-// digests names what the verdict stands on, for its evidence.
-func digests(spec *kind.VerdictSpec, a *task.Attempt) map[string]string {
-	out := map[string]string{"command": spec.Command.String(), "environment": spec.Environment.String()}
+// digests names the patches that the verdict stands on, for its evidence. Command and environment are in its key, and so in its record: in the evidence they would
+// make reports again that show neither.
+func digests(a *task.Attempt) map[string]string {
+	out := map[string]string{}
 	if in := a.Input("patches"); in != nil && in.Record != nil {
 		for _, o := range in.Record.Outputs {
 			out[o.Role] = o.Digest.String()

@@ -37,7 +37,7 @@ type VerdictSpec struct {
 	Quorum         string
 	CompileFailure string // reject, admit
 	Strict         bool
-	Command        digest.Digest // of the test; with Environment for the evidence, which may not be older than they are
+	Command        digest.Digest // of the test; with Environment so that the record says what it was made with
 	Environment    digest.Digest
 
 	OnReject string `key:"-"` // error: a rejection counts as failed; so it is where any of the gates that share the task says so
