@@ -58,7 +58,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("PBUILD_SCRATCH", filepath.Join(e.WorkDir, ".tmp", "scratch"))
 			e.Setenv("NO_COLOR", "1")
-			for _, name := range []string{"GOPROXY", "GOSUMDB", "GONOSUMDB", "GOFLAGS", "SSL_CERT_FILE"} { // how this machine reaches modules
+			for _, name := range []string{"GOPROXY", "GOSUMDB", "GONOSUMDB", "GOFLAGS", "SSL_CERT_FILE", "GORACE"} { // how this machine reaches modules, and what the race detector is told
 				if v, ok := os.LookupEnv(name); ok {
 					e.Setenv(name, v)
 				}
