@@ -13,14 +13,14 @@ import (
 	"pbuild/engine/tree"
 )
 
-// scriptCondition knows [pytest], that python3 has it, [sealed], that this machine isolates commands so far, and [root]. With PBUILD_REQUIRE_PYTEST=1 a missing
+// scriptCondition knows [pytest], that python3 has it, [sealed], that this machine isolates commands so far, and [root]. With REQUIRE_PYTEST=1 a missing
 // pytest fails the script that asks instead of skipping it.
 func scriptCondition(name string) (bool, error) {
 	switch name {
 	case "pytest":
 		out, err := exec.Command("python3", "-c", "import pytest").CombinedOutput()
-		if err != nil && os.Getenv("PBUILD_REQUIRE_PYTEST") == "1" {
-			return false, fmt.Errorf("PBUILD_REQUIRE_PYTEST=1, and python3 has no pytest: %v\n%s", err, out)
+		if err != nil && os.Getenv("REQUIRE_PYTEST") == "1" {
+			return false, fmt.Errorf("REQUIRE_PYTEST=1, and python3 has no pytest: %v\n%s", err, out)
 		}
 		return err == nil, nil
 	case "root": // may write everywhere, whatever a mode says

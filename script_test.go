@@ -44,7 +44,19 @@ import (
 
 func TestMain(m *testing.M) {
 	host.Init()
-	testscript.Main(m, map[string]func(){"pbuild": main})
+	testscript.Main(plainRun{m}, map[string]func(){"pbuild": main})
+}
+
+// A plainRun takes pbuild's own variables out of the environment, so that what a developer or CI has set says nothing in a test.
+type plainRun struct{ *testing.M }
+
+func (m plainRun) Run() int {
+	for _, kv := range os.Environ() {
+		if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "PBUILD_") {
+			os.Unsetenv(name)
+		}
+	}
+	return m.M.Run()
 }
 
 func TestScripts(t *testing.T) {
