@@ -156,7 +156,7 @@ func (b *Blobs) getSmall(d digest.Digest) ([]byte, error) {
 
 func (b *Blobs) fromPacks(d digest.Digest) ([]byte, error) {
 	var failure error
-	for i := range b.packs.withKey(d) {
+	for _, i := range b.packs.withKey(d) {
 		var content []byte
 		p := b.packs.at(i)
 		err := b.packs.read(p, func(payload []byte) (err error) {

@@ -1,7 +1,5 @@
 package store
 
-import "iter"
-
 // chains finds places by a hash, newest first, in flat memory: eight to sixteen bytes a place and no heap object of its own.
 type chains struct {
 	heads []uint32 // by hash: 1 + the newest place there, 0 for none
@@ -39,18 +37,17 @@ func (c *chains) link(i int, hash func(i int) uint64) {
 	*head = uint32(i + 1)
 }
 
-// find yields the places that may have hash h, newest first.
-func (c *chains) find(h uint64) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		if len(c.heads) == 0 {
-			return
-		}
-		for at := c.heads[h&uint64(len(c.heads)-1)]; at != 0; at = c.older[at-1] {
-			if !yield(int(at - 1)) {
-				return
-			}
+// find is the places that may have hash h and that match, newest first.
+func (c *chains) find(h uint64, match func(i int) bool) (found []int) {
+	if len(c.heads) == 0 {
+		return nil
+	}
+	for at := c.heads[h&uint64(len(c.heads)-1)]; at != 0; at = c.older[at-1] {
+		if i := int(at - 1); match(i) {
+			found = append(found, i)
 		}
 	}
+	return found
 }
 
 // hashString is FNV-1a of 64 bits, with its bits mixed so that the low ones may index a table. It is stored in indexes.

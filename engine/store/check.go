@@ -161,7 +161,7 @@ func (s *Snapshot) checkDir(root dirHandle, d dirRow, from, to int) (int, string
 		}
 		same := kind == was.kind && (st == was.stat || kind == kindOther)
 		if same && was.racy {
-			now := dir.look(s.fileName(i), nil, time.Now().UnixNano(), make([]byte, hashBuffer))
+			now := dir.look(s.fileName(i), fileState{}, time.Now().UnixNano(), make([]byte, hashBuffer))
 			same = now.err == nil && now.kind == was.kind && now.digest == was.digest
 		}
 		if !same {

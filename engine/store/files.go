@@ -268,7 +268,8 @@ func (f *Files) dir(name string) *filesDir {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if d = f.dirs[name]; d == nil {
-		d = &filesDir{index: map[string]int{}}
+		n := f.prev.dir(name).count // about as many as last time
+		d = &filesDir{index: make(map[string]int, n), files: make([]namedState, 0, n)}
 		f.dirs[strings.Clone(name)] = d
 	}
 	return d

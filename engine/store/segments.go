@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -197,43 +196,25 @@ func (s *segments) scanBytes(g *segment, b []byte) {
 	g.size = base + int64(end)
 }
 
-// withKey yields the places with key, newest first.
-func (s *segments) withKey(key [32]byte) iter.Seq[int] {
-	return s.matching(&s.byKey, keyHash(key), func(p *place) bool { return p.key == key })
-}
-
-// withTag yields the places with tag, newest first.
-func (s *segments) withTag(tag uint64) iter.Seq[int] {
-	return s.matching(&s.byTag, tag, func(p *place) bool { return p.tag == tag })
-}
-
-func (s *segments) matching(c *chains, h uint64, match func(*place) bool) iter.Seq[int] {
+// withKey is the places with key, newest first. No lock is held while the caller reads and decodes them.
+func (s *segments) withKey(key [32]byte) []int {
 	s.load()
-	return func(yield func(int) bool) {
-		s.mu.RLock()
-		var found []int
-		for i := range c.find(h) {
-			if match(&s.places[i]) {
-				found = append(found, i)
-			}
-		}
-		s.mu.RUnlock() // not held while the caller reads and decodes
-		for _, i := range found {
-			if !yield(i) {
-				return
-			}
-		}
-	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.byKey.find(keyHash(key), func(i int) bool { return s.places[i].key == key })
 }
 
 // holds says whether a place has key. The caller holds mu.
 func (s *segments) holds(key [32]byte) bool {
-	for i := range s.byKey.find(keyHash(key)) {
-		if s.places[i].key == key {
-			return true
-		}
-	}
-	return false
+	return s.byKey.find(keyHash(key), func(i int) bool { return s.places[i].key == key }) != nil
+}
+
+// withTag is the places with tag, newest first.
+func (s *segments) withTag(tag uint64) []int {
+	s.load()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.byTag.find(tag, func(i int) bool { return s.places[i].tag == tag })
 }
 
 // refresh finds what a running writer has appended since load. Only a reader may call it.

@@ -187,14 +187,13 @@ func (s *Snapshot) dir(name string) dirRow {
 	return dirRow{}
 }
 
-// find returns what is known of a file in d, or nil.
-func (d dirRow) find(name string) *fileState {
+// find returns what is known of a file in d; of nothing, that it is absent.
+func (d dirRow) find(name string) fileState {
 	i := sort.Search(d.count, func(i int) bool { return d.s.fileName(d.first+i) >= name })
 	if i == d.count || d.s.fileName(d.first+i) != name {
-		return nil
+		return fileState{}
 	}
-	f := d.s.fileAt(d.first + i)
-	return &f
+	return d.s.fileAt(d.first + i)
 }
 
 func (s *Snapshot) fileName(i int) string {

@@ -65,7 +65,7 @@ func isAbsent(err error) bool {
 
 // look returns the state of name in d, of which prev is what was known. It reads content only where prev's stat cannot stand for it.
 // buf is scratch memory.
-func (d dirHandle) look(name string, prev *fileState, looked int64, buf []byte) fileState {
+func (d dirHandle) look(name string, prev fileState, looked int64, buf []byte) fileState {
 	for try := 0; ; try++ {
 		st, kind, err := d.stat(name)
 		switch {
@@ -75,8 +75,8 @@ func (d dirHandle) look(name string, prev *fileState, looked int64, buf []byte) 
 			return fileState{err: err}
 		case kind == kindOther:
 			return fileState{kind: kind}
-		case prev != nil && !prev.racy && prev.kind == kind && prev.stat == st:
-			return *prev
+		case !prev.racy && prev.kind == kind && prev.stat == st:
+			return prev
 		}
 		s := fileState{stat: st, kind: kind, racy: isRacy(st, looked)}
 		after := st

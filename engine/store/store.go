@@ -142,7 +142,7 @@ func (s *Store) Append(records []*task.Record) error {
 
 // Lookup returns the newest record under a key, or nil.
 func (s *Store) Lookup(k task.Key) *task.Record {
-	for i := range s.journal.withKey(k) {
+	for _, i := range s.journal.withKey(k) {
 		if r := s.record(i); r != nil {
 			return r
 		}
@@ -169,7 +169,7 @@ func (s *Store) History(address string) []*task.Record {
 
 func (s *Store) ofAddress(address string) func(yield func(*task.Record) bool) {
 	return func(yield func(*task.Record) bool) {
-		for i := range s.journal.withTag(hashString(address)) {
+		for _, i := range s.journal.withTag(hashString(address)) {
 			if r := s.record(i); r != nil && r.Address == address && !yield(r) {
 				return
 			}
