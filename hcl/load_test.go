@@ -36,7 +36,10 @@ func render(t testing.TB, w *decl.Workspace) string {
 	var b strings.Builder
 	for _, name := range sortedKeys(w.Datasets) {
 		d := w.Datasets[name]
-		fmt.Fprintf(&b, "dataset %s: %d rows of %v, %s\n", name, d.Len(), d.Columns(), d.Digest())
+		fmt.Fprintf(&b, "dataset %s: %d rows of %v\n", name, d.Len(), d.Columns())
+		for i := range d.Len() {
+			fmt.Fprintf(&b, "  %s: %s\n", d.Key(i), d.Row(i).Digest())
+		}
 	}
 	members(w, func(owner, n *decl.Block, each *decl.Each) {
 		fmt.Fprintf(&b, "%s %s %s:", each.Address(owner.Address()), n.Type, n.Name)

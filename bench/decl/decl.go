@@ -109,7 +109,6 @@ type Dataset interface {
 	Key(i int) string
 	Row(i int) Row
 	Columns() []string // sorted
-	Digest() digest.Digest
 }
 
 // A Row is one row of a dataset. A column that the row lacks is nil.

@@ -32,11 +32,3 @@ func BenchmarkValue(b *testing.B) {
 		s.Row(i % 1000).Value("dst")
 	}
 }
-
-func BenchmarkDigest100k(b *testing.B) {
-	t := text(100_000)
-	for b.Loop() {
-		s, _ := Parse(t, Options{Name: "a.jsonl", Key: "id"})
-		s.Digest()
-	}
-}

@@ -11,11 +11,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"pbuild/bench/decl"
-	"pbuild/engine/digest"
 )
 
 // Options say how a dataset's file is read.
@@ -30,10 +28,6 @@ type Options struct {
 type Set struct {
 	rows    []keyed
 	columns []string // sorted
-
-	once   sync.Once
-	chunks []digest.Digest
-	sum    digest.Digest
 }
 
 type keyed struct {
@@ -45,35 +39,6 @@ func (s *Set) Len() int           { return len(s.rows) }
 func (s *Set) Key(i int) string   { return s.rows[i].key }
 func (s *Set) Row(i int) decl.Row { return s.rows[i].row }
 func (s *Set) Columns() []string  { return s.columns }
-
-// ChunkRows is how many rows one digest of Chunks stands for.
-const ChunkRows = 1000
-
-// Chunks are the digests of each thousand rows in order, so that an edited row is found without looking at all.
-func (s *Set) Chunks() []digest.Digest {
-	s.once.Do(s.digest)
-	return s.chunks
-}
-
-// Digest is that of identities and contents in order.
-func (s *Set) Digest() digest.Digest {
-	s.once.Do(s.digest)
-	return s.sum
-}
-
-func (s *Set) digest() {
-	var all, e digest.Encoder
-	for chunk := range slices.Chunk(s.rows, ChunkRows) {
-		e.Reset()
-		for _, r := range chunk {
-			e.Digest(r.key, r.row.Digest())
-		}
-		d := e.Sum()
-		s.chunks = append(s.chunks, d)
-		all.Digest("chunk", d)
-	}
-	s.sum = all.Sum()
-}
 
 const sweBench = "swe-bench"
 
