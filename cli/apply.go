@@ -268,7 +268,7 @@ func (ap *applying) do(ctx context.Context) (Exit, error) {
 	quit()
 	ap.progress.close()
 	if err != nil {
-		return 0, exitWith(ExitWorld, err)
+		return 0, worldf("%w. What was recorded before is kept: mend the cause and apply again", err)
 	}
 	if freed, err := m.States.Trim(setting(ap.session, "disk_budget", defaultBudget)); err != nil {
 		a.view.notef("note: states over the disk budget: %v\n", err)

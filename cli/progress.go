@@ -135,14 +135,18 @@ func verdictWord(r *task.Record) string {
 // failure shows a failed task with the last lines of its log. A gate that rejects has none: those of the step that decided are shown.
 func (g *progress) failure(e apply.Event) {
 	word, name, logged, log, hint := "failed", g.plan.Address(e.Task), e.Task, e.Data, ""
-	if r := e.Record; r != nil && r.Status == task.OK {
+	switch r := e.Record; {
+	case r == nil || r.Status == task.Failed:
+	case r.Status != task.OK:
+		word = string(r.Status)
+	case !rejected(&g.plan.Graph.Tasks[e.Task], r):
+		word = "not recorded"
+	default:
 		name = strings.TrimSuffix(name, "/verdict") // it is the member itself that is rejected
 		word, hint = "rejected", "; see pbuild show '"+name+"'"
 		if g.blame != nil {
 			logged, log = g.blame(e.Task, r)
 		}
-	} else if r != nil && r.Status != task.Failed {
-		word = string(r.Status)
 	}
 	g.say(e.Time, "%s %s: %s%s", g.v.paintErr(red, word), name, e.Detail, hint)
 	lines := lastLines(log, g.tail)

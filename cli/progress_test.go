@@ -163,6 +163,19 @@ func TestClock(t *testing.T) {
 	}
 }
 
+// A task whose record could not be written has neither failed nor been rejected.
+func TestProgressOfALostRecord(t *testing.T) {
+	var b bytes.Buffer
+	p := testPlan()
+	g := newProgress(&view{err: &b}, p, 2, 2, func(task.ID) time.Duration { return 0 }, begin)
+	g.event(apply.Event{Type: "end", Task: task.ID(len(p.Items) - 1), Phase: "failed", Detail: "no space left on device",
+		Record: &task.Record{Outcome: task.Outcome{Status: task.OK}}, Time: after(1)})
+	g.close()
+	if want := "not recorded " + p.Address(task.ID(len(p.Items)-1)) + ": no space left on device\n"; !strings.Contains(b.String(), want) {
+		t.Errorf("%q does not say %q", b.String(), want)
+	}
+}
+
 type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
