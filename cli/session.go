@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -70,7 +71,7 @@ func (a *app) load(ctx context.Context, o loadOptions) (*session, error) {
 		return nil, err
 	}
 	s := &session{app: a, dir: dir, began: a.cfg.Clock()}
-	collectLess()
+	collectLate()
 	if s.previous, err = store.OpenSnapshot(s.stateDir()); err != nil {
 		s.previous = nil // every file is read
 	}
@@ -104,20 +105,25 @@ func (a *app) load(ctx context.Context, o loadOptions) (*session, error) {
 	return s, nil
 }
 
-// collectLess makes the collector wait for five times what is in use, not two: a graph is made once and stays, so that what a collection would find while
-// it grows is little. GOGC says otherwise where it is set. apply, which lasts, goes back.
-func collectLess() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
+// collectLate keeps the collector away until a gibibyte is in use: a graph is made once and stays, so that what a collection would find while it grows is
+// little. The first collection brings back what is usual, and so does apply, which lasts. Where GOGC or GOMEMLIMIT is set, that holds.
+func collectLate() {
+	if collectorIsSet() {
+		return
+	}
+	debug.SetMemoryLimit(1 << 30)
+	debug.SetGCPercent(-1)
+	runtime.AddCleanup(new([64]byte), func(struct{}) { collectAsUsual() }, struct{}{})
+}
+
+func collectAsUsual() {
+	if !collectorIsSet() {
+		debug.SetGCPercent(100)
+		debug.SetMemoryLimit(math.MaxInt64)
 	}
 }
 
-// collectAsUsual is for what lasts.
-func collectAsUsual() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(100)
-	}
-}
+func collectorIsSet() bool { return os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" }
 
 // lookAhead begins to look at the files that the last plan knew, while the declarations are read: mostly they are those that this one asks for. The
 // returned function waits for its end.
