@@ -34,7 +34,6 @@ type Meta struct {
 	Columns   []string
 	By        []string
 	Filter    string
-	Notes     []string // printed under the table
 }
 
 // A Table is a report before it is rendered. Its JSON is that of `report NAME --json`.

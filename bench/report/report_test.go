@@ -92,7 +92,7 @@ func build(t *testing.T, cells []Cell, meta Meta) *Table {
 func TestGolden(t *testing.T) {
 	plain := Meta{Name: "table4", Of: "matrix.main", Gated: true, Isolation: "sealed"}
 	rich := Meta{Name: "by origin", Of: "matrix.main", Isolation: "none", By: []string{"origin"}, Columns: []string{"instance", "agent", "model", "outcome", "seconds"},
-		Filter: "agent != nop, outcome=failed|infra", Notes: []string{"Agents ran unsealed: agent.mini"}}
+		Filter: "agent != nop, outcome=failed|infra"}
 	for name, meta := range map[string]Meta{"plain": plain, "rich": rich, "none": {Name: "none", Of: "matrix.none", Gated: true}} {
 		cells := sampleCells()
 		if name == "none" {
