@@ -66,10 +66,7 @@ func Open(dir string, o Options) *Config {
 	l.load(w)
 	w.Read = l.reader.all()
 	w.Secrets = l.secrets.snapshot()
-	for i := range l.diags {
-		l.diags[i].Detail = l.secrets.redact(l.diags[i].Detail)
-	}
-	diags := l.diags.Sort()
+	diags := l.secrets.redactAll(l.diags)
 	for _, d := range diags {
 		if d.Severity == decl.Warning {
 			w.Warnings.Add(d)
