@@ -461,3 +461,15 @@ runtime "r" {
 		}
 	}
 }
+
+// A group of alternatives may hold whole directories.
+func TestAlternativesHoldDirectories(t *testing.T) {
+	c := load(t, Options{}, "b.hcl", `
+task "t" {
+  command = concat(["t"], [for f in fileset(".", "{b,a/x/y}/c/{d,e}.txt") : f])
+}
+`, "b/c/d.txt", "", "a/x/y/c/e.txt", "", "a/c/d.txt", "", "b/c/f.txt", "")
+	if got := attr(t, c.Workspace, "task", "t", "command", nil); !slices.Equal(got.([]string), []string{"t", "a/x/y/c/e.txt", "b/c/d.txt"}) {
+		t.Errorf("command is %q", got)
+	}
+}
