@@ -92,8 +92,9 @@ func (c *compiler) exactBytes(e hclsyntax.Expression) node {
 	if !ok || len(t.Traversal) != 3 || c.scope.each == nil || c.scope.each.dataset == "" {
 		return nil
 	}
+	part, _ := step(t.Traversal, 1)
 	column, ok := step(t.Traversal, 2)
-	if !ok {
+	if !ok || part != "value" {
 		return nil
 	}
 	return func(each *decl.Each) (any, *decl.Diagnostic) {
