@@ -2,6 +2,7 @@ package hcl
 
 import (
 	"cmp"
+	"path"
 	"slices"
 	"strings"
 
@@ -95,7 +96,7 @@ func (c *compiler) secretAttr(v cty.Value, each *decl.Each) (any, *decl.Diagnost
 // the element of it that is meant.
 func (c *compiler) nameSecret(value string, from []string, each *decl.Each, part string) string {
 	slices.Sort(from)
-	otherwise := strings.Join(append(slices.Compact(from), each.Address(c.address), c.a.name, part), " ")
+	otherwise := strings.Join(append(slices.Compact(from), each.Address(c.address), path.Join(c.scope.nested, c.a.name), part), " ")
 	e, inside := c.a.expr, part != ""
 	if o, ok := e.(*hclsyntax.ObjectConsExpr); ok && inside {
 		if item := c.item(o, part); item != nil {
