@@ -34,10 +34,10 @@ func (l *loader) decodeBlock(b *block, def *decl.BlockDef, s *scope, address str
 	}
 	l.checkBody(b, def)
 	for _, a := range b.body.attrs {
-		attrDef, free := def.Attr(a.name), false
+		attrDef := def.Attr(a.name)
 		switch {
 		case def.Free:
-			attrDef, free = &decl.AttrDef{Name: a.name, Type: decl.Any}, true
+			attrDef = &decl.AttrDef{Name: a.name, Type: decl.Any}
 		case attrDef == nil || a.name == "for_each":
 			continue
 		}
@@ -53,10 +53,7 @@ func (l *loader) decodeBlock(b *block, def *decl.BlockDef, s *scope, address str
 			continue
 		}
 		l.checkSoon(a, attrDef, expr, s)
-		out.Attrs[a.name] = &decl.Attr{Name: a.name, Range: rangeOf(a.at), Def: attrDef, Expr: expr}
-		if free {
-			out.Attrs[a.name].Def = nil
-		}
+		out.Attrs[a.name] = &decl.Attr{Name: a.name, Range: rangeOf(a.at), Expr: expr}
 	}
 	for _, n := range b.body.blocks {
 		if nested := def.Block(n.typ); nested != nil {
