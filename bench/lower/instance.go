@@ -54,10 +54,7 @@ func (l *lowerer) instances(b *decl.Block, out *lowered) {
 func (l *lowerer) instance(b *decl.Block, m member) *instance {
 	ref, ok := get[decl.Ref](l, b, "runtime", m.each)
 	if !ok {
-		if b.Attrs["runtime"] == nil || !l.diags.HasErrors() {
-			l.errorf(at(b, "runtime"), m.each, "Instance without a runtime", "%s needs `runtime`, what its commands run in.", memberName(b, m.each))
-		}
-		return nil
+		return nil // it is required, so that this is reported
 	}
 	platform, _ := get[string](l, b, "platform", m.each)
 	env := l.resolve(ref, platform, at(b, "runtime"), m.each)
@@ -71,10 +68,6 @@ func (l *lowerer) instance(b *decl.Block, m member) *instance {
 		in.build.keep, _ = get[[]string](l, n, "keep", m.each)
 	}
 	t := b.Nested("test")
-	if t == nil {
-		l.errorf(b.Range, m.each, "Instance without a test", "%s needs a `test` block.", in.ref)
-		return nil
-	}
 	in.test.command = l.command(t, m.each, env, false)
 	in.format = or(l, t, "format", m.each, "exit")
 	in.reports, _ = get[[]string](l, t, "report", m.each)

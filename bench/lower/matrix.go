@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"pbuild/bench/decl"
 	"pbuild/bench/kind"
@@ -23,9 +22,6 @@ const noModel = "-"
 
 func (l *lowerer) matrix(b *decl.Block, out *lowered) {
 	l.single(b)
-	if !l.holds(b, nil) {
-		return
-	}
 	refs, _ := get[[]decl.Ref](l, b, "instances", nil)
 	instances := l.instancesOf(refs, at(b, "instances"))
 	l.ungated(b, refs, instances)
@@ -182,7 +178,7 @@ func (l *lowerer) exclusions(b *decl.Block) exclusions {
 				values = []any{v}
 			}
 			for _, v := range values {
-				x.names[name] = append(x.names[name], strings.Trim(string(canonical(v)), `"`))
+				x.names[name] = append(x.names[name], plain(v))
 			}
 		}
 		list = append(list, x)

@@ -49,7 +49,7 @@ func TestMistakes(t *testing.T) {
 		{"workdir on the host", "workdir is for runtimes with an image", map[string]attrs{"runtime.go": {"workdir": "/w"}}, nil},
 		{"platform of another machine", "which is linux/amd64 and none of plan9/arm", map[string]attrs{"runtime.go": {"platforms": []string{"plan9/arm"}}}, nil},
 		{"isolation of no runner", "No runner of this version gives container", nil, []*decl.Block{block("pbuild", "", attrs{"min_isolation": "container"})}},
-		{"state", "is none of base and gold", map[string]attrs{"gate.go": {"states": []string{"silver"}}}, nil},
+		{"no state", "gate.go would run no test", map[string]attrs{"gate.go": {"states": []string{}}}, nil},
 		{"no tests", "instance.go[\"a\"] has `fix` or `oracle` and no `test_files`", map[string]attrs{"instance.go": {"test_files": nil}}, nil},
 		{"tests outside the tree", "\"/tests/**\" in `test_files` matches nothing: paths are relative to the tree's root, such as \"tests/**\"", map[string]attrs{"instance.go": {"test_files": []string{"/tests/**"}}}, nil},
 		{"tests above the tree", "\"../t\" in `test_data` matches nothing", map[string]attrs{"instance.go": {"test_data": []string{"../t"}}}, nil},
@@ -247,6 +247,7 @@ func TestProtect(t *testing.T) {
 			"_pytest.* _pytest/** own/** pytest.* pytest/** sitecustomize.* sitecustomize/** usercustomize.* usercustomize/**"},
 		{"junit", "mvn test", "", "own/**"},
 		{"exit", "/usr/bin/cargo test", "", ".cargo/** own/**"},
+		{"exit", "cargo test", "crates/a", ".cargo/** crates/.cargo/** crates/a/.cargo/** own/**"},
 		{"exit", "make test", "", "GNUmakefile Makefile makefile own/**"},
 		{"exit", "make -C sub -j4 test", "dir", "dir/sub/GNUmakefile dir/sub/Makefile dir/sub/makefile own/**"},
 		{"exit", "make -f build.mk --file=more.mk -fthird.mk", "", "build.mk more.mk own/** third.mk"},
@@ -278,5 +279,19 @@ func TestOnRejectOfSharedVerdicts(t *testing.T) {
 		if n != 2 {
 			t.Errorf("%d verdicts of two instances", n)
 		}
+	}
+}
+
+// An exclusion names what it names, whatever letters JSON would escape.
+func TestExclusionOfAnyName(t *testing.T) {
+	const name = `Test<A&B>\"x"`
+	x := exclusions{}
+	ws, h := with(map[string]attrs{"matrix.main": {"exclude": []any{map[string]any{"instance": name, "sample": float64(1)}}}})
+	l := &lowerer{ws: ws, host: h, consts: map[*decl.Attr]any{}}
+	if x = l.exclusions(ws.Find("matrix", "main")); len(x) != 1 {
+		t.Fatal(l.diags)
+	}
+	if !x.match(&kind.Cell{Instance: name, Sample: 1}) || x.match(&kind.Cell{Instance: name}) {
+		t.Errorf("%s is not matched as it is: %v", name, x[0].names)
 	}
 }
