@@ -25,7 +25,7 @@ func (c *compiler) rowForm() node {
 		}
 	}
 	if !c.l.mentionsSecret(e) && !c.mentionsAltered(e) {
-		if c.def.Type == decl.Strings && len(c.def.OneOf) == 0 && !c.def.Alone {
+		if c.def.Type == decl.Strings && len(c.def.OneOf)+len(c.def.NoneOf) == 0 && !c.def.Alone {
 			if n := c.strings(e); n != nil || c.failed {
 				return n
 			}

@@ -200,6 +200,7 @@ type AttrDef struct {
 	Required bool
 	Default  string   // as written in the documentation; "" for none
 	OneOf    []string // for String and Strings: the values allowed
+	NoneOf   []string // for String, Strings and Env: values, or names, that are not allowed
 	Alone    bool     // for Strings: one string stands for a list of one
 	Soon     []string // of OneOf: values that are Later
 	Needs    []string // attributes or nested blocks that must be given too

@@ -73,10 +73,9 @@ func (t *Tasks) inPlace(ctx context.Context, cmd *run.Command, spec *kind.TaskSp
 	if err := t.directory(t.Home); err != nil {
 		return nil, err
 	}
-	vars := run.Fixed(t.Home, "/tmp")
-	maps.Copy(vars, cmd.Env)
-	env := make([]string, 0, len(vars))
-	for name, value := range vars {
+	maps.Copy(cmd.Env, run.Fixed(t.Home, "/tmp"))
+	env := make([]string, 0, len(cmd.Env))
+	for name, value := range cmd.Env {
 		env = append(env, name+"="+value)
 	}
 	cmd.Argv = spec.Argv

@@ -109,7 +109,7 @@ func TestTaskEnvironment(t *testing.T) {
 	var got []string
 	tasks := newTasks(t, func(_ string, env []string) int { got = env; return 0 })
 	a := taskAttempt(false)
-	a.Task.Spec.(*kind.TaskSpec).Env = map[string]string{"MODE": "fast"}
+	a.Task.Spec.(*kind.TaskSpec).Env = map[string]string{"MODE": "fast", "TZ": "CET"}
 	if _, err := tasks.Run(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
