@@ -130,7 +130,7 @@ func (h *lowerHost) Predictions(path string) (map[string]kind.Data, error) {
 	}
 	out := make(map[string]kind.Data, len(parsed))
 	for _, p := range parsed {
-		out[p.Instance] = kind.Data{Digest: digest.Of(p.Patch), Load: func() ([]byte, error) { return p.Patch, nil }}
+		out[p.Instance] = kind.Data{Digest: digest.Of(p.Patch), Bytes: p.Patch}
 	}
 	return out, nil
 }

@@ -72,13 +72,9 @@ func (s *Samples) command(ctx context.Context, spec *kind.SampleSpec, a *task.At
 	if spec.WallLimit > 0 {
 		cmd.Limits.Wall = spec.WallLimit
 	}
-	if spec.Statement.Load != nil {
-		statement, err := spec.Statement.Load()
-		if err != nil {
-			return task.Outcome{}, fmt.Errorf("problem statement: %w", err)
-		}
+	if !spec.Statement.Digest.IsZero() {
 		file := path.Join("~", statementFile)
-		cmd.Start.Files = map[string][]byte{file: statement}
+		cmd.Start.Files = map[string][]byte{file: spec.Statement.Bytes}
 		cmd.Env[statementEnv] = file // the runner makes it the absolute path
 	}
 	out, res, err := c.execute(ctx, cmd, a)

@@ -210,9 +210,7 @@ func (l *lowerer) unread(r decl.Range, each *decl.Each, summary, name string, er
 	l.errorf(r, each, summary, "%s.", strings.TrimSuffix(strings.ReplaceAll(err.Error(), l.ws.Dir+string(filepath.Separator), ""), "."))
 }
 
-func data(b decl.Bytes) kind.Data {
-	return kind.Data{Digest: b.Digest, Load: func() ([]byte, error) { return b.Data, nil }}
-}
+func data(b decl.Bytes) kind.Data { return kind.Data{Digest: b.Digest, Bytes: b.Data} }
 
 // sorted is a sorted copy without repetitions.
 func sorted(list []string) []string {
