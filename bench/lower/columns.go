@@ -24,7 +24,7 @@ func (l *lowerer) shown(b *decl.Block) (map[string][]string, error) {
 func (l *lowerer) mentions() {
 	l.mentioned = map[string]bool{}
 	for _, b := range l.ws.Blocks {
-		if b.Type != "report" || b.ForEach != nil {
+		if b.Type != "report" {
 			continue
 		}
 		shown, _ := l.shown(b) // a filter that cannot be read is reported with its report

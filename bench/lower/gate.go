@@ -16,7 +16,6 @@ type gated struct {
 }
 
 func (l *lowerer) gate(b *decl.Block, out *lowered) {
-	l.single(b)
 	policy := kind.VerdictSpec{
 		States:         or(l, b, "states", nil, []string{"base", "gold"}),
 		Attempts:       int(or(l, b, "attempts", nil, int64(1))),

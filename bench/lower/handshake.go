@@ -10,7 +10,6 @@ import (
 
 // handshake lowers every runtime on every node.
 func (l *lowerer) handshake(b *decl.Block, out *lowered) {
-	l.single(b)
 	maxAge := or(l, b, "max_age", nil, 24*time.Hour)
 	tags, _ := get[[]string](l, b, "tags", nil)
 	runtimes, _ := get[[]decl.Ref](l, b, "runtimes", nil)

@@ -21,7 +21,6 @@ type cell struct {
 const noModel = "-"
 
 func (l *lowerer) matrix(b *decl.Block, out *lowered) {
-	l.single(b)
 	refs, _ := get[[]decl.Ref](l, b, "instances", nil)
 	instances := l.instancesOf(refs, at(b, "instances"))
 	l.ungated(b, refs, instances)
@@ -33,6 +32,9 @@ func (l *lowerer) matrix(b *decl.Block, out *lowered) {
 	l.under(b, nil, func() {
 		for _, in := range instances {
 			for _, a := range agents {
+				if a.used != nil {
+					a.used[in.id] = true // whether or not the cell is excluded
+				}
 				ms, n := models, samples
 				if !a.takesModel() {
 					ms, n = nil, 1

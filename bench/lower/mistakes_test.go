@@ -91,7 +91,8 @@ func TestMistakes(t *testing.T) {
 			case "all members for one":
 				overSet(ws.Find("runtime", "go"), "a", "b")
 			case "for_each on a gate":
-				overSet(ws.Find("gate", "go"), "a", "b")
+				b := overSet(ws.Find("gate", "go"), "a", "b")
+				b.Attrs["on_reject"] = &decl.Attr{Name: "on_reject", Expr: ofEach(func(e *decl.Each) any { return e.Key })}
 			}
 			mistake(t, c.want, ws, h)
 		})
@@ -119,6 +120,14 @@ func TestWarnings(t *testing.T) {
 				t.Errorf("got %v, want %s", diags, c.want)
 			}
 		})
+	}
+}
+
+// A prediction for a cell that is excluded is not one for an instance that there is not.
+func TestPredictionsBesideAnExclusion(t *testing.T) {
+	ws, h := with(map[string]attrs{"matrix.main": {"exclude": []any{map[string]any{"agent": "file", "instance": "a"}}}})
+	if _, diags := lowered1(t, ws, h); len(diags) != 0 {
+		t.Errorf("got %v", diags)
 	}
 }
 

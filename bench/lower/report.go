@@ -32,7 +32,6 @@ func (l *lowerer) reportFiles(b *decl.Block) (formats, files []string) {
 
 // report lowers one task for each format.
 func (l *lowerer) report(b *decl.Block, out *lowered) {
-	l.single(b)
 	known := map[string]bool{}
 	spec, cells := l.reported(b, known)
 	spec.Renderer, spec.Name = report.RendererVersion, b.Name

@@ -186,10 +186,15 @@ func (l *lowerer) axis(seen map[string]decl.Ref, name string, here decl.Ref, r d
 	return true
 }
 
-// single reports a for_each where members would have no address.
-func (l *lowerer) single(b *decl.Block) {
-	if b.ForEach != nil {
-		l.errorf(b.ForEach.Range, nil, "for_each is not supported here", "A %s has no members of its own: its parts are addressed by what it is over. Declare one block for each.", b.Type)
+// singles are the types of blocks whose members would have no address.
+var singles = []string{"gate", "matrix", "handshake", "report"}
+
+// checkSingles reports each for_each in such a block, whose attributes can then not be evaluated.
+func (l *lowerer) checkSingles() {
+	for _, b := range l.ws.Blocks {
+		if b.ForEach != nil && slices.Contains(singles, b.Type) {
+			l.errorf(b.ForEach.Range, nil, "for_each is not supported here", "A %s has no members of its own: its parts are addressed by what it is over. Declare one block for each.", b.Type)
+		}
 	}
 }
 
