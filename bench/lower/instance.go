@@ -66,6 +66,7 @@ func (l *lowerer) instance(b *decl.Block, m member) *instance {
 	if n := b.Nested("build"); n != nil {
 		in.build = &judge{command: l.command(n, m.each, env, false)}
 		in.build.keep, _ = get[[]string](l, n, "keep", m.each)
+		l.within("HOME", n, "keep", m.each, in.build.keep...)
 	}
 	t := b.Nested("test")
 	in.test.command = l.command(t, m.each, env, false)

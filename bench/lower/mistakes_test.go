@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -36,6 +37,17 @@ func with(edit map[string]attrs, more ...*decl.Block) (*decl.Workspace, *host) {
 	return ws, h
 }
 
+// outside is an instance whose test and build have more attributes.
+func outside(test, build attrs) *decl.Block {
+	with := func(typ string, more attrs) *decl.Block {
+		as := attrs{"command": []string{"true"}}
+		maps.Copy(as, more)
+		return block(typ, "", as)
+	}
+	return block("instance", "x", attrs{"runtime": ref("runtime.go"), "gold_patch": text("g"), "test_patch": text("t")},
+		block("source", "", nil, block("dir", "", attrs{"path": "src"})), with("build", build), with("test", test))
+}
+
 func TestMistakes(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
@@ -53,6 +65,10 @@ func TestMistakes(t *testing.T) {
 		{"no tests", "instance.go[\"a\"] has `fix` or `oracle` and no `test_files`", map[string]attrs{"instance.go": {"test_files": nil}}, nil},
 		{"tests outside the tree", "\"/tests/**\" in `test_files` matches nothing: paths are relative to the tree's root, such as \"tests/**\"", map[string]attrs{"instance.go": {"test_files": []string{"/tests/**"}}}, nil},
 		{"tests above the tree", "\"../t\" in `test_data` matches nothing", map[string]attrs{"instance.go": {"test_data": []string{"../t"}}}, nil},
+		{"no glob", "\"a/[b\" in `test_data` is not a glob", map[string]attrs{"instance.go": {"test_data": []string{"a/[b"}}}, nil},
+		{"paths outside", "\"../r.xml\" in `report` is not a path below the workspace", nil, []*decl.Block{outside(attrs{"report": []string{"../r.xml"}, "format": "junit"}, nil)}},
+		{"cwd outside", "\"/etc\" in `cwd` is not a path below the workspace", nil, []*decl.Block{outside(attrs{"cwd": "/etc"}, nil)}},
+		{"kept outside", "\"../x\" in `keep` is not a path below HOME", nil, []*decl.Block{outside(nil, attrs{"keep": []string{"ok", "../x"}})}},
 		{"gold patch alone", "instance.x has `gold_patch` and no `test_patch`", nil, []*decl.Block{block("instance", "x", attrs{"runtime": ref("runtime.go"), "gold_patch": text("g")},
 			block("source", "", nil, block("dir", "", attrs{"path": "src"})), command("test", "true"))}},
 		{"junit without a report", "`format` \"junit\" is read from files", nil, []*decl.Block{block("instance", "x", attrs{"runtime": ref("runtime.go"), "gold_patch": text("g"), "test_patch": text("t")},
