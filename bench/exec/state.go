@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -205,7 +206,7 @@ func (c *Commands) outcome(res *run.Result, cmd *run.Command, a *task.Attempt) (
 	}
 	if res.OutOfMem {
 		out.Flags = append(out.Flags, verdict.FlagOutOfMemory)
-		out.Reason += ", out of memory"
+		out.Reason = strings.TrimPrefix(out.Reason+", out of memory", ", ")
 	}
 	if res.Truncated {
 		out.Flags = append(out.Flags, verdict.FlagOutputTruncated)
