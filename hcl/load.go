@@ -60,7 +60,8 @@ func Open(dir string, o Options) *Config {
 	l.load(w)
 	w.Read = l.reader.all()
 	w.Secrets = l.secrets.snapshot()
-	return &Config{Workspace: w, Diagnostics: l.secrets.redactAll(l.diags), l: l}
+	l.diags = l.secrets.redactAll(l.diags)
+	return &Config{Workspace: w, Diagnostics: l.diags, l: l}
 }
 
 // A loader takes a directory through the phases of load.

@@ -3,6 +3,7 @@ package lower
 import (
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"pbuild/bench/decl"
@@ -19,6 +20,20 @@ func (l *lowerer) noEffect(b *decl.Block, name string, each *decl.Each, format s
 	}
 	if v, ok := get[any](l, b, name, each); ok && !isEmpty(v) {
 		l.diags.Warnf(at(b, name), "Attribute without effect", "`"+name+"` "+format, args...)
+	}
+}
+
+// checkTaskless warns of what only tasks can have, on blocks that have none of their own: what they say goes into the tasks of others.
+func (l *lowerer) checkTaskless() {
+	for _, b := range l.ws.Blocks {
+		if !slices.Contains([]string{"source", "node", "agent", "model"}, b.Type) {
+			continue
+		}
+		for _, name := range []string{"depends_on", "tags"} {
+			if b.Attrs[name] != nil {
+				l.diags.Warnf(at(b, name), "Attribute without effect", "`%s` says nothing in %s: it has no task of its own. Give it to the block that uses it.", name, b.Address())
+			}
+		}
 	}
 }
 

@@ -53,6 +53,7 @@ func Lower(ws *decl.Workspace, h Host) (*task.Graph, decl.Diagnostics) {
 	if l.checkSingles(); l.diags.HasErrors() {
 		return nil, l.diags.Sort()
 	}
+	l.checkTaskless()
 	l.mentions()
 	l.declareFiles()
 	for _, typ := range order {

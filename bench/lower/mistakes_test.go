@@ -123,6 +123,8 @@ func TestWarnings(t *testing.T) {
 	}{
 		{"ungated matrix", "gate.go covers it: `instances = gate.go`", map[string]attrs{"matrix.main": {"instances": refs("instance.go")}}},
 		{"exclusion without effect", `No cell of matrix.main matches {"instance":"z"}`, map[string]attrs{"matrix.main": {"exclude": []any{map[string]any{"instance": "z"}}}}},
+		{"tags of no task", "`tags` says nothing in agent.oracle", map[string]attrs{"agent.oracle": {"tags": []string{"a"}}}},
+		{"order of no task", "`depends_on` says nothing in agent.oracle", map[string]attrs{"agent.oracle": {"depends_on": refs("gate.go")}}},
 		{"unknown predictions", "1 of the file's 2 predictions are for no instance of matrix.main and are not used: zz.", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
