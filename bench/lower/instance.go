@@ -9,12 +9,10 @@ import (
 
 // An instance is one problem, with the tasks that set it up and the commands that judge a tree of it.
 type instance struct {
-	id    string
-	ref   decl.Ref
-	row   string
-	at    decl.Range
-	env   *environment
-	index []string
+	id  string
+	ref decl.Ref
+	row string
+	env *environment
 
 	source, patches           task.ID
 	fetch, prepare, fetchGold task.ID // None where it has none
@@ -61,7 +59,7 @@ func (l *lowerer) instance(b *decl.Block, m member) *instance {
 	if env == nil {
 		return nil
 	}
-	in := &instance{id: m.key, ref: decl.Ref{Type: b.Type, Name: b.Name, Key: m.key, One: m.each != nil}, row: m.each.Place(), at: b.Range, env: env, index: m.index,
+	in := &instance{id: m.key, ref: decl.Ref{Type: b.Type, Name: b.Name, Key: m.key, One: m.each != nil}, row: m.each.Place(), env: env,
 		source: task.None, patches: task.None, fetch: task.None, prepare: task.None, fetchGold: task.None}
 	if n := b.Nested("build"); n != nil {
 		in.build = &judge{command: l.command(n, m.each, env, false)}

@@ -224,6 +224,15 @@ func TestPredictions(t *testing.T) {
 	}
 }
 
+// A matrix that a report names twice has its cells there once: a line would count them double.
+func TestReportOverOneMatrixTwice(t *testing.T) {
+	ws, h := with(map[string]attrs{"report.all": {"matrix": nil, "of": refs("matrix.main", "matrix.main")}})
+	_, diags := Lower(ws, h)
+	if len(diags) != 1 || diags[0].Severity != decl.Error || !strings.Contains(diags[0].Detail, "report.all is over matrix.main twice") {
+		t.Errorf("got %v", diags)
+	}
+}
+
 func TestReportOverSeveralMatrices(t *testing.T) {
 	ws, h := with(map[string]attrs{"report.all": {"matrix": nil, "of": refs("matrix.main", "matrix.nop"), "formats": []string{"md", "md"}}},
 		block("agent", "nop", attrs{"kind": "nop"}), block("matrix", "nop", attrs{"instances": refs("gate.go"), "agents": refs("agent.nop"), "samples": int64(3)}))
@@ -312,10 +321,10 @@ func TestOnRejectOfSharedVerdicts(t *testing.T) {
 // An exclusion names what it names, whatever letters JSON would escape.
 func TestExclusionOfAnyName(t *testing.T) {
 	const name = `Test<A&B>\"x"`
-	x := exclusions{}
 	ws, h := with(map[string]attrs{"matrix.main": {"exclude": []any{map[string]any{"instance": name, "sample": float64(1)}}}})
 	l := &lowerer{ws: ws, host: h, consts: map[*decl.Attr]any{}}
-	if x = l.exclusions(ws.Find("matrix", "main")); len(x) != 1 {
+	x := l.exclusions(ws.Find("matrix", "main"))
+	if len(x) != 1 {
 		t.Fatal(l.diags)
 	}
 	if !x.match(&kind.Cell{Instance: name, Sample: 1}) || x.match(&kind.Cell{Instance: name}) {

@@ -80,6 +80,10 @@ func (l *lowerer) reported(b *decl.Block, known map[string]bool) (kind.ReportSpe
 			l.errorf(b.Range, nil, "Undefined name", "There is no %s.", ref)
 			continue
 		}
+		if slices.Contains(of, ref.String()) {
+			l.errorf(at(b, "of"), nil, "Named twice", "%s is over %s twice, and would count each of its cells double. Name it once.", b.Address(), ref)
+			continue
+		}
 		of = append(of, ref.String())
 		l.provenanceOf(on, known)
 		for _, c := range l.lower(on).cells {
