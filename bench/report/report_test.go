@@ -273,7 +273,7 @@ func TestWordsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	words := append(Columns(), verdict.FlagResetProtected, verdict.FlagExempt, verdict.FlagHarnessEdit, verdict.FlagOutputTruncated, verdict.FlagToolError,
-		verdict.FlagOutOfMemory, verdict.FlagNearLimit, verdict.FlagStateDrift)
+		verdict.FlagOutOfMemory, verdict.FlagLeftOut, verdict.FlagNearLimit, verdict.FlagStateDrift)
 	for _, w := range verdict.Outcomes() {
 		words = append(words, string(w))
 	}
