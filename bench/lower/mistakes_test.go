@@ -294,6 +294,14 @@ func TestProtect(t *testing.T) {
 	}
 }
 
+func TestPytestIsFoundInTheTextOfAShell(t *testing.T) {
+	for argv, want := range map[string]bool{"sh|-c|cd x && pytest -q --junitxml=r.xml": true, "python3|-m|pytest": true, "/venv/bin/py.test": true, "mvn|test": false} {
+		if got := slices.Contains(protect("junit", strings.Split(argv, "|"), ""), "**/conftest.py"); got != want {
+			t.Errorf("%s: conftest.py is protected: %t", argv, got)
+		}
+	}
+}
+
 // Two gates that differ in on_reject alone share their verdicts: a rejection fails the apply if either says so, in whatever order they stand.
 func TestOnRejectOfSharedVerdicts(t *testing.T) {
 	for _, order := range [][]string{{"error", "exclude"}, {"exclude", "error"}} {
