@@ -27,9 +27,9 @@ var mayImport = map[string][]string{
 	"bench/rows":    {"bench/decl", "engine/digest"},
 	"bench/lower":   {"bench/decl", "bench/kind", "bench/report", "bench/rows", "bench/verdict", "engine/digest", "engine/task"}, // of the two, versions
 	"bench/verdict": {"bench/decl", "bench/kind", "engine/digest", "engine/task"},
-	"bench/stats":   {"bench/verdict", "bench/rows"},
+	"bench/stats":   {},
 	"bench/report":  {"bench/verdict", "bench/rows", "bench/kind", "bench/stats", "engine/digest"},
-	"bench/formats": {"bench/decl", "bench/report", "bench/verdict", "bench/rows", "engine/digest"},
+	"bench/formats": {"bench/decl"},
 	"bench/agent":   {"bench/decl", "bench/kind", "engine/digest", "engine/run", "engine/task"},
 	"bench/exec":    {"bench/...", "engine/digest", "engine/task", "engine/tree", "engine/run"},
 

@@ -128,9 +128,9 @@ func (h *lowerHost) Predictions(path string) (map[string]kind.Data, error) {
 		}
 		return nil, errors.Join(all...)
 	}
-	out := make(map[string]kind.Data, len(parsed.List))
-	for _, p := range parsed.List {
-		out[p.Instance] = kind.Data{Digest: digest.Of(p.Patch), Load: func() ([]byte, error) { return p.Patch, nil }}
+	out := make(map[string]kind.Data, len(parsed))
+	for _, p := range parsed {
+		out[p.Instance] = kind.Data{Digest: digest.Of(p.Patch), Bytes: p.Patch}
 	}
 	return out, nil
 }

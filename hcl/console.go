@@ -31,11 +31,11 @@ func (c *Config) Console(expr string) (string, decl.Diagnostics) {
 		return "", kept // the files do not parse
 	}
 	if !l.checkNames(e, &scope{}) || l.diags.HasErrors() {
-		return "", l.diags.Sort()
+		return "", l.secrets.redactAll(l.diags)
 	}
 	v, diags := e.Value(l.ctx)
 	if diags.HasErrors() {
-		return "", foreign(diags, e.Range()).Sort()
+		return "", l.secrets.redactAll(foreign(diags, e.Range()))
 	}
 	plain, found, _ := split(v)
 	switch {

@@ -2,6 +2,7 @@ package hcl
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	hashihcl "github.com/hashicorp/hcl/v2"
@@ -33,10 +34,10 @@ func (l *loader) decodeBlock(b *block, def *decl.BlockDef, s *scope, address str
 	}
 	l.checkBody(b, def)
 	for _, a := range b.body.attrs {
-		attrDef, free := def.Attr(a.name), false
+		attrDef := def.Attr(a.name)
 		switch {
 		case def.Free:
-			attrDef, free = &decl.AttrDef{Name: a.name, Type: decl.Any}, true
+			attrDef = &decl.AttrDef{Name: a.name, Type: decl.Any}
 		case attrDef == nil || a.name == "for_each":
 			continue
 		}
@@ -51,15 +52,12 @@ func (l *loader) decodeBlock(b *block, def *decl.BlockDef, s *scope, address str
 		if expr == nil {
 			continue
 		}
-		l.checkSoon(a, attrDef, expr)
-		out.Attrs[a.name] = &decl.Attr{Name: a.name, Range: rangeOf(a.at), Def: attrDef, Expr: expr}
-		if free {
-			out.Attrs[a.name].Def = nil
-		}
+		l.checkSoon(a, attrDef, expr, s)
+		out.Attrs[a.name] = &decl.Attr{Name: a.name, Range: rangeOf(a.at), Expr: expr}
 	}
 	for _, n := range b.body.blocks {
 		if nested := def.Block(n.typ); nested != nil {
-			out.Blocks = append(out.Blocks, l.decodeBlock(n, nested, s, address))
+			out.Blocks = append(out.Blocks, l.decodeBlock(n, nested, s.in(n.typ), address))
 			if nested == &decl.Precondition {
 				l.checkCondition(n, s, nested, "Precondition failed", address)
 			}
@@ -99,21 +97,30 @@ func (l *loader) checkFree(b *body, s *scope) {
 	}
 }
 
-// checkSoon warns of a value that does not run yet.
-func (l *loader) checkSoon(a *attribute, def *decl.AttrDef, expr decl.Expr) {
-	if len(def.Soon) == 0 || !expr.Const() {
+// checkSoon warns of each value that does not run yet, whichever member has it.
+func (l *loader) checkSoon(a *attribute, def *decl.AttrDef, expr decl.Expr, s *scope) {
+	if len(def.Soon) == 0 {
 		return
 	}
-	v, _ := expr.Eval(nil)
-	values, _ := v.([]string)
-	if s, ok := v.(string); ok {
-		values = []string{s}
-	}
-	for _, got := range values {
-		for _, soon := range def.Soon {
-			if got == soon {
+	said := map[string]bool{}
+	look := func(each *decl.Each) {
+		v, _ := expr.Eval(each)
+		values, _ := v.([]string)
+		if s, ok := v.(string); ok {
+			values = []string{s}
+		}
+		for _, got := range values {
+			if slices.Contains(def.Soon, got) && !said[got] {
+				said[got] = true
 				l.warnf(a.expr.Range(), "Not runnable yet", "%s = %q is read and checked, but pbuild does not run it yet.", a.name, got)
 			}
+		}
+	}
+	if expr.Const() {
+		look(nil)
+	} else if s.each != nil {
+		for i := range s.each.len() {
+			look(s.each.member(i))
 		}
 	}
 }

@@ -78,7 +78,7 @@ func evaluate(w *decl.Workspace) decl.Diagnostics {
 	var diags decl.Diagnostics
 	members(w, func(_, b *decl.Block, each *decl.Each) {
 		for _, a := range b.Attrs {
-			if a.Def != nil && a.Def.Type == decl.Condition {
+			if a.Name == "condition" || a.Name == "where" {
 				continue // of rows, not of members
 			}
 			if _, d := a.Expr.Eval(each); d != nil {
@@ -122,7 +122,7 @@ func TestDiagnostics(t *testing.T) {
 				a.Files = a.Files[:last]
 			}
 			dir, o := unpack(t, a)
-			w, diags := Load(dir, o)
+			w, diags := opened(dir, o)
 			if !diags.HasErrors() {
 				diags.Add(evaluate(w)...)
 			}

@@ -2,6 +2,7 @@ package hcl
 
 import (
 	"cmp"
+	"path"
 	"slices"
 	"strings"
 
@@ -95,7 +96,7 @@ func (c *compiler) secretAttr(v cty.Value, each *decl.Each) (any, *decl.Diagnost
 // the element of it that is meant.
 func (c *compiler) nameSecret(value string, from []string, each *decl.Each, part string) string {
 	slices.Sort(from)
-	otherwise := strings.Join(append(slices.Compact(from), each.Address(c.address), c.a.name, part), " ")
+	otherwise := strings.Join(append(slices.Compact(from), each.Address(c.address), path.Join(c.scope.nested, c.a.name), part), " ")
 	e, inside := c.a.expr, part != ""
 	if o, ok := e.(*hclsyntax.ObjectConsExpr); ok && inside {
 		if item := c.item(o, part); item != nil {
@@ -154,10 +155,13 @@ func (c *compiler) shown(e hclsyntax.Expression, each *decl.Each) cty.Value {
 	return v
 }
 
-// checkEnv refuses what no process can be given.
+// checkEnv refuses what no process can be given, and what every process is given anyway.
 func (c *compiler) checkEnv(name, value string) *decl.Diagnostic {
 	if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
 		return c.error("Invalid environment variable", "%q cannot be passed to a process: a name is not empty and holds no equals sign, and neither name nor value holds a zero byte.", name)
+	}
+	if slices.Contains(c.def.NoneOf, name) {
+		return c.error("Invalid environment variable", "%s cannot be set: every command has pbuild's own. A command that needs another sets it itself, as in [\"env\", \"%s=...\", \"PROGRAM\"].", name, name)
 	}
 	return nil
 }

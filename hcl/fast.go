@@ -25,7 +25,7 @@ func (c *compiler) rowForm() node {
 		}
 	}
 	if !c.l.mentionsSecret(e) && !c.mentionsAltered(e) {
-		if c.def.Type == decl.Strings && len(c.def.OneOf) == 0 && !c.def.Alone {
+		if c.def.Type == decl.Strings && len(c.def.OneOf)+len(c.def.NoneOf) == 0 && !c.def.Alone {
 			if n := c.strings(e); n != nil || c.failed {
 				return n
 			}
@@ -92,8 +92,9 @@ func (c *compiler) exactBytes(e hclsyntax.Expression) node {
 	if !ok || len(t.Traversal) != 3 || c.scope.each == nil || c.scope.each.dataset == "" {
 		return nil
 	}
+	part, _ := step(t.Traversal, 1)
 	column, ok := step(t.Traversal, 2)
-	if !ok {
+	if !ok || part != "value" {
 		return nil
 	}
 	return func(each *decl.Each) (any, *decl.Diagnostic) {

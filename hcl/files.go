@@ -132,8 +132,16 @@ func (r *reader) glob(base, pattern string) ([]string, error) {
 	if !filepath.IsLocal(filepath.FromSlash(pattern)) {
 		return nil, fmt.Errorf("the pattern %q leaves its directory", pattern)
 	}
+	segments := strings.Split(pattern, "/")
+	for i, s := range segments {
+		if strings.Count(s, "{") != strings.Count(s, "}") { // alternatives that hold directories
+			segments = append(segments[:i], "**")
+			break
+		}
+	}
 	var found []string
-	return found, r.walk(base, "", strings.Split(pattern, "/"), pattern, &found)
+	err := r.walk(base, "", segments, pattern, &found)
+	return found, err
 }
 
 // walk looks into rel, whose entries the first of the pattern's segments in left are to match; after a "**" any depth may.
@@ -156,7 +164,7 @@ func (r *reader) walk(base, rel string, left []string, pattern string, found *[]
 		}
 		deeper := left
 		if left[0] != "**" {
-			if ok, _ := doublestar.Match(left[0], name); !ok && !strings.ContainsAny(left[0], "{}") || len(left) == 1 {
+			if ok, _ := doublestar.Match(left[0], name); !ok || len(left) == 1 {
 				continue
 			}
 			deeper = left[1:]

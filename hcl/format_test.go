@@ -120,6 +120,8 @@ func TestVersionConstraints(t *testing.T) {
 		{"v0.4.0-dev", "~> 0.4", true, true},
 		{"", ">= 99", true, true},
 		{"devel", ">= 99", true, true},
+		{"1.2.3", "~> 1.2.3-rc.1.2", true, true},
+		{"1.9.0", "~> 1.2-rc.1", true, true},
 		{"1.0.0", ">> 1", false, false},
 		{"1.0.0", "", false, false},
 		{"1.0.0", "1.2.3.4", false, false},

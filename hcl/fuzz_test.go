@@ -37,7 +37,7 @@ func FuzzLoad(f *testing.F) {
 			}
 		}
 		o := Options{Environ: []string{"PBUILD_VAR_token=hunter22"}}
-		w, diags := Load(dir, o)
+		w, diags := opened(dir, o)
 		for _, d := range diags {
 			if d.Summary == "" || d.Detail == "" || d.Range.File == "" {
 				t.Errorf("a mistake without summary, detail or file: %#v", d)
@@ -47,7 +47,7 @@ func FuzzLoad(f *testing.F) {
 			return
 		}
 		evaluate(w)
-		if _, again := Load(dir, o); listing(again) != listing(diags) {
+		if _, again := opened(dir, o); listing(again) != listing(diags) {
 			t.Errorf("loaded again, it says\n%s\nnot\n%s", listing(again), listing(diags))
 		}
 	})

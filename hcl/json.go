@@ -25,15 +25,15 @@ func parseJSON(src []byte, name string, defs []decl.BlockDef) (*body, decl.Diagn
 	f, diags := json.Parse(src, name)
 	j := &jsonFile{src: src, diags: foreign(diags, at)}
 	if f == nil || diags.HasErrors() {
-		return &body{end: at}, j.diags
+		return &body{}, j.diags
 	}
 	return j.body(f.Body, &decl.BlockDef{Blocks: defs}), j.diags
 }
 
 func (j *jsonFile) body(b hashihcl.Body, def *decl.BlockDef) *body {
-	out := &body{end: b.MissingItemRange()}
+	out, end := &body{}, b.MissingItemRange()
 	attrs, diags := b.JustAttributes()
-	j.diags.Add(foreign(diags, out.end)...)
+	j.diags.Add(foreign(diags, end)...)
 	if diags.HasErrors() {
 		return out
 	}
@@ -52,7 +52,7 @@ func (j *jsonFile) body(b hashihcl.Body, def *decl.BlockDef) *body {
 	}
 	slices.SortFunc(out.attrs, func(a, b *attribute) int { return a.at.Start.Byte - b.at.Start.Byte })
 	content, _, diags := b.PartialContent(&schema)
-	j.diags.Add(foreign(diags, out.end)...)
+	j.diags.Add(foreign(diags, end)...)
 	for _, n := range content.Blocks {
 		out.blocks = append(out.blocks, &block{typ: n.Type, labels: n.Labels, at: hashihcl.RangeBetween(n.TypeRange, n.DefRange), body: j.body(n.Body, def.Block(n.Type))})
 	}

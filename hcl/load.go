@@ -43,13 +43,7 @@ type Config struct {
 	l *loader
 }
 
-// Load reads and checks the workspace in dir. The workspace is incomplete if there are errors; its warnings are in the diagnostics too.
-func Load(dir string, o Options) (*decl.Workspace, decl.Diagnostics) {
-	c := Open(dir, o)
-	return c.Workspace, c.Diagnostics
-}
-
-// Open is Load that keeps text and scope.
+// Open reads and checks the workspace in dir.
 func Open(dir string, o Options) *Config {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -66,16 +60,8 @@ func Open(dir string, o Options) *Config {
 	l.load(w)
 	w.Read = l.reader.all()
 	w.Secrets = l.secrets.snapshot()
-	for i := range l.diags {
-		l.diags[i].Detail = l.secrets.redact(l.diags[i].Detail)
-	}
-	diags := l.diags.Sort()
-	for _, d := range diags {
-		if d.Severity == decl.Warning {
-			w.Warnings.Add(d)
-		}
-	}
-	return &Config{Workspace: w, Diagnostics: diags, l: l}
+	l.diags = l.secrets.redactAll(l.diags)
+	return &Config{Workspace: w, Diagnostics: l.diags, l: l}
 }
 
 // A loader takes a directory through the phases of load.

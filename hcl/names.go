@@ -1,6 +1,7 @@
 package hcl
 
 import (
+	"path"
 	"slices"
 
 	hashihcl "github.com/hashicorp/hcl/v2"
@@ -17,6 +18,14 @@ type scope struct {
 	row     func(string) bool // row.COLUMN: whether there is such a column; nil outside `where`
 	rows    func() []string   // its columns, for suggestions
 	secrets bool              // sensitive values may decide: in validations of variables
+	nested  string            // the types of the nested blocks that hold the expression, joined by slashes
+}
+
+// in is the scope of a block that is nested in that of s.
+func (s *scope) in(typ string) *scope {
+	out := *s
+	out.nested = path.Join(s.nested, typ)
+	return &out
 }
 
 // checkNames reports every name in e that does not exist, and says whether all do. Nothing is evaluated: an undefined name is an undefined name,

@@ -79,7 +79,7 @@ func TestLayoutChangesNothing(t *testing.T) {
 				rt.Fatal(err)
 			}
 		}
-		w, diags := Load(dir, Options{})
+		w, diags := opened(dir, Options{})
 		if diags.HasErrors() {
 			rt.Fatal(listing(diags))
 		}
@@ -144,7 +144,7 @@ agent "a" {
 				rt.Fatal(err)
 			}
 		}
-		w, diags := Load(dir, Options{})
+		w, diags := opened(dir, Options{})
 		if diags.HasErrors() {
 			rt.Fatal(listing(diags))
 		}

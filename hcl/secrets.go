@@ -1,12 +1,16 @@
 package hcl
 
 import (
+	"cmp"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 
 	hashihcl "github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
+
+	"pbuild/bench/decl"
 )
 
 // secrets are the sensitive values by name. A name is a variable's, an element's of one (`keys["a"]`), or, for a value made with
@@ -36,16 +40,26 @@ func (s *secrets) snapshot() map[string]string {
 // shortestSecret is the least number of bytes that is replaced in text: shorter ones occur by chance.
 const shortestSecret = 6
 
-// redact takes sensitive values out of a message.
+// redact takes sensitive values out of a message, longer ones first: one may be part of another.
 func (s *secrets) redact(text string) string {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, v := range s.values {
+	values := slices.Collect(maps.Values(s.values))
+	s.mu.Unlock()
+	slices.SortFunc(values, func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) })
+	for _, v := range values {
 		if len(v) >= shortestSecret {
 			text = strings.ReplaceAll(text, v, "(sensitive value)")
 		}
 	}
 	return text
+}
+
+// redactAll takes sensitive values out of diagnostics, which become sorted.
+func (s *secrets) redactAll(ds decl.Diagnostics) decl.Diagnostics {
+	for i := range ds {
+		ds[i].Detail = s.redact(ds[i].Detail)
+	}
+	return ds.Sort()
 }
 
 // addVariable remembers the strings, numbers and bools of a sensitive variable.

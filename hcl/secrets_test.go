@@ -152,6 +152,63 @@ func TestSnippetAndConsoleHideSecrets(t *testing.T) {
 	}
 }
 
+// A secret that another begins with, or holds, takes none of that one's remainder with it, in whatever order they are known.
+func TestSecretsInsideSecretsAreHidden(t *testing.T) {
+	for range 20 { // a map's order is another each time
+		s := secrets{values: map[string]string{"a": "hunter22", "b": "hunter22-and-more", "c": "so-hunter22"}}
+		if got := s.redact("x hunter22-and-more y so-hunter22 z hunter22"); got != "x (sensitive value) y (sensitive value) z (sensitive value)" {
+			t.Fatal(got)
+		}
+	}
+}
+
+func TestConsoleHidesSecretsInItsErrors(t *testing.T) {
+	c := load(t, Options{}, "b.hcl", "variable \"v\" {\n  sensitive = true\n  default   = \"topsecret\"\n}\n")
+	for _, e := range []string{`parseint(var.v, 10)`, `file(var.v)`, `regex("(", var.v)`, `{ topsecret = 1 }[var.v].x`, `tonumber("topsecret")`} {
+		if got, diags := c.Console(e); strings.Contains(got+listing(diags), "topsecret") {
+			t.Errorf("%s: %s%s", e, got, listing(diags))
+		}
+	}
+}
+
+// Two commands of one instance may make values of one name in ways that no placeholder shows: each keeps its own.
+func TestSecretsOfTwoCommandsAreTwo(t *testing.T) {
+	w := load(t, Options{}, "b.hcl", `
+variable "pair" {
+  sensitive = true
+  default   = "first-one:second-one"
+}
+runtime "sh" {
+  host {}
+  probe = ["true"]
+}
+instance "i" {
+  source {
+    dir {
+      path = "."
+    }
+  }
+  gold_patch = "g"
+  test_patch = "t"
+  runtime    = runtime.sh
+  build {
+    command = ["true"]
+    env     = { AUTH = split(":", var.pair)[0] }
+  }
+  test {
+    command = ["true"]
+    env     = { AUTH = split(":", var.pair)[1] }
+  }
+}
+`).Workspace
+	for step, want := range map[string]string{"build": "first-one", "test": "second-one"} {
+		v := attr(t, w, "instance", "i", step+".env", nil).([]decl.EnvVar)[0]
+		if got := w.Secrets[v.Secret]; got != want {
+			t.Errorf("AUTH of %s is known as %q, which is %q, not %q", step, v.Secret, got, want)
+		}
+	}
+}
+
 // Names of environment variables are shown: one that an expression makes of a sensitive value is refused, those of a sensitive map are its own.
 func TestNamesOfEnvironmentVariablesAreOpen(t *testing.T) {
 	for env, refused := range map[string]bool{

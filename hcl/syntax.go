@@ -13,7 +13,6 @@ import (
 type body struct {
 	attrs  []*attribute
 	blocks []*block
-	end    hashihcl.Range // where something that is missing would stand
 }
 
 // An attribute is NAME = EXPRESSION. JSON's values are turned into native expressions, so that only one kind is ever evaluated.
@@ -71,13 +70,13 @@ func parseNative(src []byte, name string) (*body, decl.Diagnostics) {
 	at := hashihcl.Range{Filename: name, Start: hashihcl.InitialPos, End: hashihcl.InitialPos}
 	f, diags := hclsyntax.ParseConfig(src, name, hashihcl.InitialPos)
 	if f == nil {
-		return &body{end: at}, foreign(diags, at)
+		return &body{}, foreign(diags, at)
 	}
 	return nativeBody(f.Body.(*hclsyntax.Body)), foreign(diags, at)
 }
 
 func nativeBody(b *hclsyntax.Body) *body {
-	out := &body{end: b.EndRange}
+	out := &body{}
 	for _, a := range b.Attributes {
 		out.attrs = append(out.attrs, &attribute{name: a.Name, nameAt: a.NameRange, at: a.SrcRange, expr: a.Expr})
 	}

@@ -274,6 +274,9 @@ func typed(v any, def *decl.AttrDef) (any, *mismatch) {
 }
 
 func allowed(s string, def *decl.AttrDef) *mismatch {
+	if slices.Contains(def.NoneOf, s) {
+		return wrongly("a name that is none of "+list(def.NoneOf), strconv.Quote(s))
+	}
 	if len(def.OneOf) == 0 || slices.Contains(def.OneOf, s) {
 		return nil
 	}

@@ -61,8 +61,8 @@ func satisfies(version, constraints string) (met, valid bool) {
 			holds = order <= 0
 		case "~>":
 			// All but the last number that is written must be equal: ~> 1.2 is 1.2 or later below 2, ~> 1.2.3 is 1.2.3 or later below 1.3.
-			fixed := max(strings.Count(c[digits:], "."), 1)
-			holds = order >= 0 && compareVersions(have[:min(fixed, len(have))], want[:fixed]) == 0
+			fixed := max(strings.Count(numbers(c[digits:]), "."), 1)
+			holds = order >= 0 && compareVersions(have[:fixed], want[:fixed]) == 0
 		default:
 			return false, false
 		}
@@ -71,12 +71,17 @@ func satisfies(version, constraints string) (met, valid bool) {
 	return met, true
 }
 
-// parseVersion reads major, minor and patch; a pre-release or build suffix is left out.
-func parseVersion(s string) ([]int, bool) {
+// numbers is a version without a pre-release or build suffix.
+func numbers(s string) string {
 	s, _, _ = strings.Cut(strings.TrimPrefix(s, "v"), "-")
 	s, _, _ = strings.Cut(s, "+")
+	return s
+}
+
+// parseVersion reads major, minor and patch.
+func parseVersion(s string) ([]int, bool) {
 	out := make([]int, 3)
-	parts := strings.Split(s, ".")
+	parts := strings.Split(numbers(s), ".")
 	if len(parts) > len(out) {
 		return out, false
 	}

@@ -17,8 +17,7 @@ type Workspace struct {
 	Blocks   []*Block           // in order of type and name, so that no result depends on the order in the files
 	Datasets map[string]Dataset // by name; rows known now
 	Read     []Read             // everything that was read to get here
-	Warnings Diagnostics
-	Secrets  map[string]string // sensitive variables: name to value, for redaction and for the processes that need them
+	Secrets  map[string]string  // sensitive variables: name to value, for redaction and for the processes that need them
 }
 
 // A Read is a file or directory that loading looked at, so that a later plan can tell whether anything has changed.
@@ -125,8 +124,7 @@ type Row interface {
 // An Attr is NAME = EXPRESSION.
 type Attr struct {
 	Name  string
-	Range Range    // of the whole definition
-	Def   *AttrDef // its line in the table; nil in blocks of free form
+	Range Range // of the whole definition
 	Expr  Expr
 }
 
@@ -201,6 +199,7 @@ type AttrDef struct {
 	Required bool
 	Default  string   // as written in the documentation; "" for none
 	OneOf    []string // for String and Strings: the values allowed
+	NoneOf   []string // for String, Strings and Env: values, or names, that are not allowed
 	Alone    bool     // for Strings: one string stands for a list of one
 	Soon     []string // of OneOf: values that are Later
 	Needs    []string // attributes or nested blocks that must be given too

@@ -108,6 +108,9 @@ func (a *AttrDef) docText() string {
 	if len(a.OneOf) > 0 {
 		text += " One of " + code(a.OneOf) + "."
 	}
+	if len(a.NoneOf) > 0 {
+		text += " None of " + code(a.NoneOf) + "."
+	}
 	if len(a.Soon) > 0 {
 		text += " Later: " + code(a.Soon) + "."
 	}

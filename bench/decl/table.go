@@ -58,6 +58,9 @@ var Precondition = BlockDef{Type: "precondition", Many: true, Doc: "A condition 
 	{Name: "error_message", Type: String, Required: true, Doc: "What to say if it is not."},
 }}
 
+// FixedEnv are the variables that every command has with pbuild's own values.
+var FixedEnv = []string{"HOME", "LANG", "TMPDIR", "TZ"}
+
 // Referable is the types of blocks that a reference may name.
 var Referable = []string{"dataset", "source", "runtime", "node", "instance", "gate", "agent", "model", "matrix", "handshake", "report", "task",
 	"review", "release", "compare", "budget", "check"}

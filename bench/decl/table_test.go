@@ -69,6 +69,9 @@ func TestTableIsSound(t *testing.T) {
 					t.Errorf("%s.%s: %q is to run later, but is not allowed", path, a.Name, s)
 				}
 			}
+			if len(a.NoneOf) > 0 && a.Type != String && a.Type != Strings && a.Type != Env {
+				t.Errorf("%s: nothing looks at NoneOf", path)
+			}
 			if len(a.OneOf) > 0 && a.Type != String && a.Type != Strings {
 				t.Errorf("%s.%s has a list of values, but holds no strings", path, a.Name)
 			}

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"pbuild/bench/decl"
 	"pbuild/bench/kind"
+	"pbuild/engine/run"
 )
 
 func testEnviron(vars map[string]string) *Environ {
@@ -57,5 +59,12 @@ func TestSecretsReachOnlyTheirCommand(t *testing.T) {
 	}
 	if len(got.Secrets) != 1 || string(got.Secrets[0]) != "s3cret-value" {
 		t.Errorf("redacts %q: values of under six bytes would eat the log", got.Secrets)
+	}
+}
+
+// The language refuses just the variables that commands are given anyway.
+func TestFixedVariables(t *testing.T) {
+	if fixed := slices.Sorted(maps.Keys(run.Fixed("", ""))); !slices.Equal(fixed, decl.FixedEnv) {
+		t.Errorf("commands are given %q, and the language refuses %q", fixed, decl.FixedEnv)
 	}
 }

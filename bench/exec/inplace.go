@@ -44,7 +44,7 @@ func (t *Tasks) Run(ctx context.Context, a *task.Attempt) (task.Outcome, error) 
 		return task.Outcome{}, err
 	}
 	if err := t.clearOutputs(a.Task.Outputs); err != nil {
-		return task.Outcome{}, err
+		return spoiled(task.Outcome{}, err)
 	}
 	var res *run.Result
 	var err error
@@ -73,10 +73,9 @@ func (t *Tasks) inPlace(ctx context.Context, cmd *run.Command, spec *kind.TaskSp
 	if err := t.directory(t.Home); err != nil {
 		return nil, err
 	}
-	vars := run.Fixed(t.Home, "/tmp")
-	maps.Copy(vars, cmd.Env)
-	env := make([]string, 0, len(vars))
-	for name, value := range vars {
+	maps.Copy(cmd.Env, run.Fixed(t.Home, "/tmp"))
+	env := make([]string, 0, len(cmd.Env))
+	for name, value := range cmd.Env {
 		env = append(env, name+"="+value)
 	}
 	cmd.Argv = spec.Argv
@@ -100,6 +99,9 @@ func (t *Tasks) clearOutputs(outputs []string) error {
 	for _, o := range outputs {
 		full := filepath.Join(t.Dir, filepath.FromSlash(o))
 		if err := os.Remove(full); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if fi, e := os.Lstat(full); e == nil && fi.IsDir() {
+				return noFile{o, "a directory"}
+			}
 			return err
 		}
 		if err := t.directory(filepath.Dir(full)); err != nil {
@@ -112,32 +114,47 @@ func (t *Tasks) clearOutputs(outputs []string) error {
 // collect hashes the declared outputs, each of which must now exist, and stores the small ones.
 func (t *Tasks) collect(out task.Outcome, tk *task.Task) (task.Outcome, error) {
 	for _, o := range tk.Outputs {
-		got, content, err := readFile(filepath.Join(t.Dir, filepath.FromSlash(o)), tk.Store)
+		got, content, err := t.readOutput(o, tk.Store)
 		if errors.Is(err, fs.ErrNotExist) {
 			out.Status, out.Reason = task.Failed, fmt.Sprintf("the command exited with 0 and did not make its output %s", o)
 			return out, nil
 		}
 		if err != nil {
-			return out, err
+			return spoiled(out, err)
 		}
 		if content != nil {
 			if _, err := t.Blobs.Put(content); err != nil {
 				return out, err
 			}
 		}
-		got.Role = o
 		out.Outputs = append(out.Outputs, got)
 	}
 	return out, nil
 }
 
-// readFile returns what a record says of one file, and its content if it is to be stored.
-func readFile(name string, store bool) (task.Output, []byte, error) {
+// noFile says that something stands in an output's place that is neither a file nor a link.
+type noFile struct{ output, what string }
+
+func (e noFile) Error() string { return "output " + e.output + " is " + e.what + "; outputs are files" }
+
+// spoiled is the outcome of a task after an error with its outputs: trying again mends no noFile.
+func spoiled(out task.Outcome, err error) (task.Outcome, error) {
+	var no noFile
+	if errors.As(err, &no) {
+		out.Status, out.Reason = task.Failed, no.Error()
+		return out, nil
+	}
+	return out, err
+}
+
+// readOutput returns what a record says of an output, and its content if it is to be stored.
+func (t *Tasks) readOutput(role string, store bool) (task.Output, []byte, error) {
+	name := filepath.Join(t.Dir, filepath.FromSlash(role))
 	fi, err := os.Lstat(name)
 	if err != nil {
 		return task.Output{}, nil, err
 	}
-	out := task.Output{Size: fi.Size(), Mode: 0o644}
+	out := task.Output{Role: role, Size: fi.Size(), Mode: 0o644}
 	switch {
 	case fi.Mode()&fs.ModeSymlink != 0:
 		target, err := os.Readlink(name)
@@ -146,8 +163,10 @@ func readFile(name string, store bool) (task.Output, []byte, error) {
 		}
 		out.Mode, out.Digest = linkMode, digest.Of([]byte(target))
 		return out, []byte(target), nil
+	case fi.IsDir():
+		return out, nil, noFile{role, "a directory"}
 	case !fi.Mode().IsRegular():
-		return out, nil, fmt.Errorf("output %s is neither a file nor a link", name)
+		return out, nil, noFile{role, "neither a file nor a link"}
 	case fi.Mode()&0o111 != 0:
 		out.Mode = 0o755
 	}

@@ -73,7 +73,7 @@ func TestTaskOutputs(t *testing.T) {
 			if err := tasks.Restore(o); err != nil {
 				t.Fatal(err)
 			}
-			got, _, err := readFile(filepath.Join(tasks.Dir, o.Role), false)
+			got, _, err := tasks.readOutput(o.Role, false)
 			if err != nil || got.Digest != o.Digest || got.Mode != o.Mode {
 				t.Errorf("restored %s as %+v, %v", o.Role, got, err)
 			}
@@ -96,6 +96,27 @@ func TestTaskThatDoesNotMakeItsOutput(t *testing.T) {
 	}
 }
 
+// What stands in an output's place and is no file is the user's to mend: running again would not.
+func TestTaskOutputThatIsADirectory(t *testing.T) {
+	ran := 0
+	tasks := newTasks(t, func(dir string, _ []string) int {
+		ran++
+		if err := os.MkdirAll(filepath.Join(dir, "out/sub"), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		return 0
+	})
+	for range 2 { // the second finds it there
+		out, err := tasks.Run(t.Context(), taskAttempt(false, "out"))
+		if err != nil || out.Status != task.Failed || !strings.Contains(out.Reason, "output out is a directory") {
+			t.Errorf("%+v, %v", out, err)
+		}
+	}
+	if ran != 1 {
+		t.Errorf("the command ran %d times", ran)
+	}
+}
+
 func TestTaskThatFails(t *testing.T) {
 	tasks := newTasks(t, func(string, []string) int { return 3 })
 	out, err := tasks.Run(t.Context(), taskAttempt(false, "out/x"))
@@ -109,7 +130,7 @@ func TestTaskEnvironment(t *testing.T) {
 	var got []string
 	tasks := newTasks(t, func(_ string, env []string) int { got = env; return 0 })
 	a := taskAttempt(false)
-	a.Task.Spec.(*kind.TaskSpec).Env = map[string]string{"MODE": "fast"}
+	a.Task.Spec.(*kind.TaskSpec).Env = map[string]string{"MODE": "fast", "TZ": "CET"}
 	if _, err := tasks.Run(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}

@@ -102,8 +102,9 @@ type cost struct {
 func costOf(a *task.Attempt) cost {
 	var c cost
 	nodes := map[string]bool{}
-	for _, in := range a.Inputs {
-		if in.Record == nil || in.Role == "base" || in.Role == "gold" || in.Role == kind.GoldPaths {
+	for i := range a.Inputs {
+		in := &a.Inputs[i]
+		if !standsOn(in) || in.Role == "base" || in.Role == "gold" || in.Role == kind.GoldPaths {
 			continue
 		}
 		c.Seconds += in.Record.Elapsed.Seconds()
@@ -184,11 +185,17 @@ func (l *lowestLevel) String() string {
 	return l.level.String()
 }
 
-// isolationOf is the lowest isolation of the runs that an attempt stands on, "" where none ran.
-func isolationOf(a *task.Attempt) string {
+// standsOn says whether an attempt is made of what an input gives: what only comes before it is evidence of something else.
+func standsOn(in *task.Input) bool { return in.Use != task.UseOrder && in.Record != nil }
+
+// lowest is the lowest isolation of the runs that an attempt stands on and of those that it makes itself, "" where none ran.
+func lowest(a *task.Attempt, own ...string) string {
 	var l lowestLevel
-	for _, in := range a.Inputs {
-		if in.Record != nil {
+	for _, name := range own {
+		l.add(name)
+	}
+	for i := range a.Inputs {
+		if in := &a.Inputs[i]; standsOn(in) {
 			l.add(in.Record.Isolation)
 		}
 	}

@@ -112,7 +112,7 @@ func TestReportWritesItsFile(t *testing.T) {
 	if err != nil || out.Status != task.OK {
 		t.Fatalf("%+v, %v", out, err)
 	}
-	got, _, err := readFile(dir+"/deep/er/r.md", true)
+	got, _, err := (&Tasks{Dir: dir}).readOutput("deep/er/r.md", true)
 	if err != nil || got.Digest != out.Outputs[0].Digest || got.Mode != out.Outputs[0].Mode {
 		t.Errorf("file %+v, record %+v, %v", got, out.Outputs, err)
 	}

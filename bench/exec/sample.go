@@ -69,16 +69,9 @@ func (s *Samples) command(ctx context.Context, spec *kind.SampleSpec, a *task.At
 	cmd.Forward = nil // no credentials for an agent
 	cmd.Changes = true
 	cmd.Start.Tree = a.Input("base").Digest
-	if spec.WallLimit > 0 {
-		cmd.Limits.Wall = spec.WallLimit
-	}
-	if spec.Statement.Load != nil {
-		statement, err := spec.Statement.Load()
-		if err != nil {
-			return task.Outcome{}, fmt.Errorf("problem statement: %w", err)
-		}
+	if !spec.Statement.Digest.IsZero() {
 		file := path.Join("~", statementFile)
-		cmd.Start.Files = map[string][]byte{file: statement}
+		cmd.Start.Files = map[string][]byte{file: spec.Statement.Bytes}
 		cmd.Env[statementEnv] = file // the runner makes it the absolute path
 	}
 	out, res, err := c.execute(ctx, cmd, a)
@@ -101,7 +94,7 @@ func (s *Samples) command(ctx context.Context, spec *kind.SampleSpec, a *task.At
 		return out, spent{err}
 	}
 	if maps.Copy(refused, res.Skipped); len(refused) > 0 {
-		out.Flags = append(out.Flags, "left_out")
+		out.Flags = append(out.Flags, verdict.FlagLeftOut)
 		if out.Reason == "" {
 			first := slices.Min(slices.Collect(maps.Keys(refused)))
 			out.Reason = fmt.Sprintf("%d changed paths are left out, such as %.100q: %s", len(refused), first, refused[first])

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -190,7 +191,7 @@ func recordedManifest(a *task.Attempt) digest.Digest {
 func (c *Commands) outcome(res *run.Result, cmd *run.Command, a *task.Attempt) (task.Outcome, error) {
 	out := task.Outcome{
 		Status: task.OK, Verdict: task.Pass, Exit: res.Exit, Node: c.Node,
-		Isolation: isolatedAs(res, a), Limits: res.Limits, Environment: environmentOf(a.Task.Spec),
+		Isolation: lowest(a, res.Isolation.String()), Limits: res.Limits, Environment: environmentOf(a.Task.Spec),
 	}
 	switch {
 	case res.TimedOut != "":
@@ -205,7 +206,7 @@ func (c *Commands) outcome(res *run.Result, cmd *run.Command, a *task.Attempt) (
 	}
 	if res.OutOfMem {
 		out.Flags = append(out.Flags, verdict.FlagOutOfMemory)
-		out.Reason += ", out of memory"
+		out.Reason = strings.TrimPrefix(out.Reason+", out of memory", ", ")
 	}
 	if res.Truncated {
 		out.Flags = append(out.Flags, verdict.FlagOutputTruncated)
@@ -222,16 +223,6 @@ func (c *Commands) outcome(res *run.Result, cmd *run.Command, a *task.Attempt) (
 	}
 	out.Evidence, err = json.Marshal(stateEvidence{Manifest: res.Manifest})
 	return out, err
-}
-
-// isolatedAs is the isolation of a run and of those whose states it began from, the lowest of them.
-func isolatedAs(res *run.Result, a *task.Attempt) string {
-	var l lowestLevel
-	l.add(res.Isolation.String())
-	if below := a.Input(kind.Below); below != nil && below.Record != nil {
-		l.add(below.Record.Isolation)
-	}
-	return l.String()
 }
 
 // environmentOf says what the commands of a spec run in.

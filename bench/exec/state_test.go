@@ -183,6 +183,7 @@ func TestHowCommandsEnd(t *testing.T) {
 		{of: kind.Build, res: run.Result{Elapsed: 49 * time.Second}, status: task.OK, verdict: task.Pass, flags: "near_limit"},
 		{of: kind.Build, res: run.Result{Elapsed: 48 * time.Second}, status: task.OK, verdict: task.Pass},
 		{of: kind.Build, res: run.Result{Exit: 137, OutOfMem: true, Truncated: true}, status: task.OK, verdict: task.Fail, flags: "out_of_memory output_truncated"},
+		{of: kind.Build, res: run.Result{OutOfMem: true}, status: task.OK, verdict: task.Pass, flags: "out_of_memory"},
 		{of: kind.Prepare, res: run.Result{Exit: 1}, status: task.Failed, record: true},
 		{of: kind.Prepare, network: true, res: run.Result{Exit: 1}, status: task.Infra},
 		{of: kind.Prepare, res: run.Result{TimedOut: "wall"}, status: task.Infra},
@@ -198,6 +199,9 @@ func TestHowCommandsEnd(t *testing.T) {
 		}
 		if out.Status != c.status || out.Verdict != c.verdict || out.Record != c.record || out.Confirm != c.confirm && c.status == task.OK || strings.Join(out.Flags, " ") != c.flags {
 			t.Errorf("%s %+v: %+v", c.of.Name, c.res, out)
+		}
+		if strings.HasPrefix(out.Reason, ",") {
+			t.Errorf("%+v: the reason is %q", c.res, out.Reason)
 		}
 		_, has := out.Find(kind.Result)
 		if has != (c.of == kind.Build) {

@@ -160,7 +160,7 @@ func (b *bench) patches(spec *kind.PatchesSpec, inputs ...task.Input) task.Outco
 }
 
 func data(s string) kind.Data {
-	return kind.Data{Digest: digest.Of([]byte(s)), Load: func() ([]byte, error) { return []byte(s), nil }}
+	return kind.Data{Digest: digest.Of([]byte(s)), Bytes: []byte(s)}
 }
 
 func TestSourceDir(t *testing.T) {

@@ -33,7 +33,7 @@ func (j *Judge) Verdict(_ context.Context, a *task.Attempt) (task.Outcome, error
 	if !decided {
 		return task.Outcome{Status: task.Infra, Reason: "undecided: what the gate stands on did not come to an end"}, nil
 	}
-	e.Isolation = isolationOf(a)
+	e.Isolation = lowest(a)
 	out := task.Outcome{Status: task.OK, Outcome: string(e.Outcome), Reason: e.Reason, Isolation: e.Isolation}
 	if e.Outcome == verdict.Admitted {
 		out.Facts = []string{kind.Admitted}
@@ -87,7 +87,7 @@ func (j *Judge) Outcome(ctx context.Context, a *task.Attempt) (task.Outcome, err
 	if !decided {
 		return task.Outcome{Status: task.Infra, Reason: "undecided: what the outcome stands on did not come to an end"}, nil
 	}
-	c.Isolation = isolationOf(a)
+	c.Isolation = lowest(a)
 	out := task.Outcome{Status: task.OK, Outcome: string(c.Outcome), Reason: cmp.Or(c.Detail, c.Reason), Flags: c.Flags, Isolation: c.Isolation}
 	if c.Outcome == verdict.Resolved {
 		out.Facts = []string{kind.Resolved}
@@ -103,7 +103,7 @@ func (j *Judge) Outcome(ctx context.Context, a *task.Attempt) (task.Outcome, err
 func (j *Judge) gather(ctx context.Context, a *task.Attempt, in *verdict.CellInput) error {
 	for i := range a.Inputs {
 		x := &a.Inputs[i]
-		if x.Record == nil {
+		if !standsOn(x) {
 			continue
 		}
 		in.Flags = append(in.Flags, x.Record.Flags...)

@@ -29,7 +29,7 @@ func TestVerdictAdmits(t *testing.T) {
 		{task.Fail, task.Fail, verdict.GoldFailed},
 	} {
 		inputs := append(ran("base", c.base), ran("gold", c.gold)...)
-		out := b.run(task.ExecutorFunc((&Judge{Blobs: b.blobs}).Verdict), &kind.VerdictSpec{Format: "exit", Attempts: 1}, inputs...)
+		out := b.run(task.ExecutorFunc((&Judge{Blobs: b.blobs}).Verdict), &kind.VerdictSpec{States: []string{"base", "gold"}, Format: "exit", Attempts: 1}, inputs...)
 		if out.Status != task.OK || out.Outcome != string(c.want) || out.Has(kind.Admitted) != (c.want == verdict.Admitted) {
 			t.Errorf("base %s, gold %s: got %+v, want %s", c.base, c.gold, out, c.want)
 		}
@@ -47,7 +47,7 @@ func TestVerdictOfAFailedSource(t *testing.T) {
 		in.Status, in.Cause, in.Record = task.Failed, "checksum differs", r
 		return in
 	}
-	spec := &kind.VerdictSpec{Format: "exit", Attempts: 1, Command: b.blob("command"), Environment: b.blob("environment")}
+	spec := &kind.VerdictSpec{States: []string{"base", "gold"}, Format: "exit", Attempts: 1, Command: b.blob("command"), Environment: b.blob("environment")}
 	for want, in := range map[verdict.GateOutcome]task.Input{
 		verdict.SetupFailed: failed(nil),
 		verdict.PatchFailed: failed(&task.Record{Outcome: task.Outcome{Status: task.Failed, Outcome: "patch_failed"}}),

@@ -1,5 +1,4 @@
-// Package formats reads and writes what other harnesses exchange: predictions of SWE-bench, SWE-bench Pro and mini-SWE-agent, and the final
-// report of SWE-bench.
+// Package formats reads what other harnesses exchange: predictions of SWE-bench, SWE-bench Pro and mini-SWE-agent.
 //
 // Patches are bytes: what a file holds between its quotes, unescaped, is what comes out, with no line break added or changed. The package runs
 // nothing and opens no file.
@@ -19,30 +18,14 @@ import (
 // A Prediction is one candidate patch.
 type Prediction struct {
 	Instance string
-	Model    string // "" where the file names none
 	Patch    []byte // empty for a null patch
 	Line     int    // where it begins
 }
 
-// Predictions are those of one file.
-type Predictions struct {
-	List []Prediction // sorted by instance
-
-	at map[string]int
-}
-
-// Find returns the prediction for an instance, or nil.
-func (p *Predictions) Find(instance string) *Prediction {
-	if i, ok := p.at[instance]; ok {
-		return &p.List[i]
-	}
-	return nil
-}
-
 // ParsePredictions reads a .jsonl file (an object a line), a .json list of objects, or a .json object keyed by instance (mini-SWE-agent's
-// preds.json). An object has instance_id, and model_patch or, in SWE-bench Pro, patch. An instance that occurs twice is an error that shows
-// both places, a key that contradicts its object's instance_id another.
-func ParsePredictions(name string, data []byte) (*Predictions, decl.Diagnostics) {
+// preds.json), and returns its predictions sorted by instance. An object has instance_id, and model_patch or, in SWE-bench Pro, patch. An
+// instance that occurs twice is an error that shows both places, a key that contradicts its object's instance_id another.
+func ParsePredictions(name string, data []byte) ([]Prediction, decl.Diagnostics) {
 	r := reader{name: name, data: data}
 	for i, c := range data {
 		if c == '\n' {
@@ -170,7 +153,6 @@ func (r *reader) syntax(start int) {
 func (r *reader) entry(key string, raw []byte, line int) {
 	var e struct {
 		Instance *string         `json:"instance_id"`
-		Model    *string         `json:"model_name_or_path"`
 		Patch    json.RawMessage `json:"model_patch"`
 		Pro      json.RawMessage `json:"patch"`
 	}
@@ -181,9 +163,6 @@ func (r *reader) entry(key string, raw []byte, line int) {
 	p := Prediction{Instance: key, Line: line}
 	if e.Instance != nil {
 		p.Instance = *e.Instance
-	}
-	if e.Model != nil {
-		p.Model = *e.Model
 	}
 	field, patch := "model_patch", e.Patch
 	if patch == nil {
@@ -205,19 +184,15 @@ func (r *reader) entry(key string, raw []byte, line int) {
 }
 
 // finish sorts by instance and finds repetitions.
-func (r *reader) finish() (*Predictions, decl.Diagnostics) {
-	p := &Predictions{at: map[string]int{}}
+func (r *reader) finish() ([]Prediction, decl.Diagnostics) {
 	slices.SortStableFunc(r.found, func(a, b Prediction) int { return cmp.Compare(a.Instance, b.Instance) })
-	for _, e := range r.found {
-		if i, ok := p.at[e.Instance]; ok {
-			r.errorf(e.Line, "Instance predicted twice", "%q is predicted at %s:%d and again at %s:%d. Keep one.", e.Instance, r.name, p.List[i].Line, r.name, e.Line)
-			continue
+	for i, p := range r.found {
+		if i > 0 && p.Instance == r.found[i-1].Instance {
+			r.errorf(p.Line, "Instance predicted twice", "%q is predicted at %s:%d and again at %s:%d. Keep one.", p.Instance, r.name, r.found[i-1].Line, r.name, p.Line)
 		}
-		p.at[e.Instance] = len(p.List)
-		p.List = append(p.List, e)
 	}
 	if r.diags.HasErrors() {
 		return nil, r.diags.Sort()
 	}
-	return p, nil
+	return r.found, nil
 }

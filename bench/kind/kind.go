@@ -61,8 +61,8 @@ const (
 	Resolved = "resolved" // outcome
 )
 
-// Data is bytes from a row or file, named by digest in the key and loaded when they are needed.
+// Data is bytes from a row or file, which the key names by digest. The zero Data is none.
 type Data struct {
 	Digest digest.Digest
-	Load   func() ([]byte, error) `key:"-"`
+	Bytes  []byte `key:"-"`
 }

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write golden files anew")
 // specs is a filled spec of every sort; a field that is zero here is found by TestEveryFieldIsFilled.
 func specs() map[string]task.Spec {
 	d := func(s string) digest.Digest { return digest.Of([]byte(s)) }
-	data := func(s string) Data { return Data{Digest: d(s), Load: func() ([]byte, error) { return []byte(s), nil }} }
+	data := func(s string) Data { return Data{Digest: d(s), Bytes: []byte(s)} }
 	files := []task.FileInput{{Path: "a/b", Mode: 0o644, Digest: d("b")}}
 	secrets := func(string) string { return "" }
 	rt := Runtime{Host: true, Identity: d("go1"), Platform: "linux/amd64", Adaptation: []string{"qemu"}, Workdir: "/w", User: "u", Path: "/bin", Paths: []string{"/opt"}, Name: "runtime.go"}
@@ -105,12 +105,16 @@ func change(v reflect.Value) bool {
 		v.SetBool(!v.Bool())
 	case reflect.Int, reflect.Int64:
 		v.SetInt(v.Int() + 1)
-	case reflect.Uint32:
+	case reflect.Uint8, reflect.Uint32:
 		v.SetUint(v.Uint() + 1)
 	case reflect.Float64:
 		v.SetFloat(v.Float() + 1)
 	case reflect.Slice:
-		v.Set(reflect.Append(v, reflect.ValueOf("more")))
+		more := reflect.New(v.Type().Elem()).Elem()
+		if !change(more) {
+			return false
+		}
+		v.Set(reflect.Append(v, more))
 	case reflect.Map:
 		v.SetMapIndex(reflect.ValueOf("more"), reflect.ValueOf("x"))
 	case reflect.Array:

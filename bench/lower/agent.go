@@ -129,6 +129,14 @@ func canonical(v any) []byte {
 	return b
 }
 
+// plain is a value as text: a string as it is, all else as JSON.
+func plain(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	return string(canonical(v))
+}
+
 // sample adds what makes a candidate of in.
 func (l *lowerer) sample(in gated, a *agent, m model, index int) task.ID {
 	s := a.spec
@@ -139,7 +147,6 @@ func (l *lowerer) sample(in gated, a *agent, m model, index int) task.ID {
 		t.Deps = append(t.Deps, task.Dep{On: in.patches, Role: "gold", Output: kind.GoldPatch})
 	case s.Agent == "predictions":
 		s.Prediction = a.predictions[in.id]
-		a.used[in.id] = true
 	case s.Runs():
 		s.Statement, s.Runtime = in.statement, in.env.spec
 		s.Command = l.command(a.block, a.each, in.env, false)

@@ -2,9 +2,13 @@ package lower
 
 import (
 	"path"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"pbuild/bench/decl"
+
+	"github.com/bmatcuk/doublestar/v4"
 )
 
 // What is declared and could have no effect, or could only fail when it runs, is said here, with its position: nothing is ignored silently.
@@ -16,6 +20,20 @@ func (l *lowerer) noEffect(b *decl.Block, name string, each *decl.Each, format s
 	}
 	if v, ok := get[any](l, b, name, each); ok && !isEmpty(v) {
 		l.diags.Warnf(at(b, name), "Attribute without effect", "`"+name+"` "+format, args...)
+	}
+}
+
+// checkTaskless warns of what only tasks can have, on blocks that have none of their own: what they say goes into the tasks of others.
+func (l *lowerer) checkTaskless() {
+	for _, b := range l.ws.Blocks {
+		if !slices.Contains([]string{"source", "node", "agent", "model"}, b.Type) {
+			continue
+		}
+		for _, name := range []string{"depends_on", "tags"} {
+			if b.Attrs[name] != nil {
+				l.diags.Warnf(at(b, name), "Attribute without effect", "`%s` says nothing in %s: it has no task of its own. Give it to the block that uses it.", name, b.Address())
+			}
+		}
 	}
 }
 
@@ -39,6 +57,7 @@ func (l *lowerer) checkTest(t *decl.Block, each *decl.Each, in *instance) {
 		}
 	}
 	l.treeGlobs(t, "protect", each)
+	l.within("the workspace", t, "report", each, in.reports...)
 }
 
 // checkPatches looks at what tells an instance's tests from its fix. given says that the row or block has the gold patch itself.
@@ -60,11 +79,22 @@ func (l *lowerer) checkPatches(b *decl.Block, each *decl.Each, in *instance, giv
 func (l *lowerer) treeGlobs(b *decl.Block, name string, each *decl.Each) int {
 	globs, _ := get[[]string](l, b, name, each)
 	for _, g := range globs {
-		if first, _, _ := strings.Cut(g, "/"); first == "" || first == "." || first == ".." {
+		if !doublestar.ValidatePattern(g) {
+			l.errorf(at(b, name), each, "Invalid pattern", "%q in `%s` is not a glob: a bracket or brace is not closed, or a backslash stands at its end.", g, name)
+		} else if first, _, _ := strings.Cut(g, "/"); first == "" || first == "." || first == ".." {
 			l.errorf(at(b, name), each, "Not a path of the tree", "%q in `%s` matches nothing: paths are relative to the tree's root, such as %q.", g, name, strings.TrimLeft(path.Clean("/"+g), "/"))
 		}
 	}
 	return len(globs)
+}
+
+// within reports paths that leave the directory that they are relative to.
+func (l *lowerer) within(dir string, b *decl.Block, name string, each *decl.Each, paths ...string) {
+	for _, p := range paths {
+		if !filepath.IsLocal(filepath.FromSlash(p)) {
+			l.errorf(at(b, name), each, "Path outside its directory", "%q in `%s` is not a path below %s, to which it is relative.", p, name, dir)
+		}
+	}
 }
 
 // checkAgent looks at an agent's limits: of a program that pbuild only starts, it sees neither the steps nor the cost.

@@ -24,7 +24,7 @@ func (l *lowerer) shown(b *decl.Block) (map[string][]string, error) {
 func (l *lowerer) mentions() {
 	l.mentioned = map[string]bool{}
 	for _, b := range l.ws.Blocks {
-		if b.Type != "report" || b.ForEach != nil {
+		if b.Type != "report" {
 			continue
 		}
 		shown, _ := l.shown(b) // a filter that cannot be read is reported with its report
@@ -38,7 +38,7 @@ func (l *lowerer) mentions() {
 	}
 }
 
-// provenance is what reports mention of an instance's provenance: text as it is, all else as JSON. nil: nothing.
+// provenance is what reports mention of an instance's provenance. nil: nothing.
 func (l *lowerer) provenance(b *decl.Block, each *decl.Each) map[string]string {
 	var out map[string]string
 	n := b.Nested("provenance")
@@ -50,11 +50,7 @@ func (l *lowerer) provenance(b *decl.Block, each *decl.Each) map[string]string {
 		if out == nil {
 			out = map[string]string{}
 		}
-		if s, isText := v.(string); isText {
-			out[name] = s
-		} else {
-			out[name] = string(canonical(v))
-		}
+		out[name] = plain(v)
 	}
 	return out
 }

@@ -19,7 +19,9 @@ func (l *lowerer) command(b *decl.Block, each *decl.Each, e *environment, networ
 	vars := e.vars.with(own)
 	c := kind.Command{Env: vars.values, SecretEnv: vars.secrets, PassEnv: vars.pass, Secrets: l.host.Secret}
 	c.Argv, _ = get[[]string](l, b, "command", each)
-	c.Cwd, _ = get[string](l, b, "cwd", each)
+	if c.Cwd, _ = get[string](l, b, "cwd", each); c.Cwd != "" {
+		l.within("the workspace", b, "cwd", each, c.Cwd)
+	}
 	c.Network = or(l, b, "network", each, network)
 	c.Timeout = or(l, b, "timeout", each, defaultTimeout)
 	c.IdleTimeout, _ = get[time.Duration](l, b, "idle_timeout", each)

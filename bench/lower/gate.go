@@ -16,10 +16,6 @@ type gated struct {
 }
 
 func (l *lowerer) gate(b *decl.Block, out *lowered) {
-	l.single(b)
-	if !l.holds(b, nil) {
-		return
-	}
 	policy := kind.VerdictSpec{
 		States:         or(l, b, "states", nil, []string{"base", "gold"}),
 		Attempts:       int(or(l, b, "attempts", nil, int64(1))),
@@ -28,11 +24,9 @@ func (l *lowerer) gate(b *decl.Block, out *lowered) {
 		Strict:         or(l, b, "strict", nil, false),
 		OnReject:       or(l, b, "on_reject", nil, "error"),
 	}
-	for _, s := range policy.States {
-		if s != "base" && s != "gold" {
-			l.errorf(at(b, "states"), nil, "Unknown state", "%q is none of base and gold.", s)
-			return
-		}
+	if len(policy.States) == 0 {
+		l.errorf(at(b, "states"), nil, "Gate without states", "%s would run no test: leave `states` out, or name base, gold or both.", b.Address())
+		return
 	}
 	tags, _ := get[[]string](l, b, "tags", nil)
 	refs, _ := get[[]decl.Ref](l, b, "instances", nil)

@@ -10,10 +10,6 @@ import (
 
 // handshake lowers every runtime on every node.
 func (l *lowerer) handshake(b *decl.Block, out *lowered) {
-	l.single(b)
-	if !l.holds(b, nil) {
-		return
-	}
 	maxAge := or(l, b, "max_age", nil, 24*time.Hour)
 	tags, _ := get[[]string](l, b, "tags", nil)
 	runtimes, _ := get[[]decl.Ref](l, b, "runtimes", nil)

@@ -9,12 +9,10 @@ import (
 
 // An instance is one problem, with the tasks that set it up and the commands that judge a tree of it.
 type instance struct {
-	id    string
-	ref   decl.Ref
-	row   string
-	at    decl.Range
-	env   *environment
-	index []string
+	id  string
+	ref decl.Ref
+	row string
+	env *environment
 
 	source, patches           task.ID
 	fetch, prepare, fetchGold task.ID // None where it has none
@@ -54,27 +52,21 @@ func (l *lowerer) instances(b *decl.Block, out *lowered) {
 func (l *lowerer) instance(b *decl.Block, m member) *instance {
 	ref, ok := get[decl.Ref](l, b, "runtime", m.each)
 	if !ok {
-		if b.Attrs["runtime"] == nil || !l.diags.HasErrors() {
-			l.errorf(at(b, "runtime"), m.each, "Instance without a runtime", "%s needs `runtime`, what its commands run in.", memberName(b, m.each))
-		}
-		return nil
+		return nil // it is required, so that this is reported
 	}
 	platform, _ := get[string](l, b, "platform", m.each)
 	env := l.resolve(ref, platform, at(b, "runtime"), m.each)
 	if env == nil {
 		return nil
 	}
-	in := &instance{id: m.key, ref: decl.Ref{Type: b.Type, Name: b.Name, Key: m.key, One: m.each != nil}, row: m.each.Place(), at: b.Range, env: env, index: m.index,
+	in := &instance{id: m.key, ref: decl.Ref{Type: b.Type, Name: b.Name, Key: m.key, One: m.each != nil}, row: m.each.Place(), env: env,
 		source: task.None, patches: task.None, fetch: task.None, prepare: task.None, fetchGold: task.None}
 	if n := b.Nested("build"); n != nil {
 		in.build = &judge{command: l.command(n, m.each, env, false)}
 		in.build.keep, _ = get[[]string](l, n, "keep", m.each)
+		l.within("HOME", n, "keep", m.each, in.build.keep...)
 	}
 	t := b.Nested("test")
-	if t == nil {
-		l.errorf(b.Range, m.each, "Instance without a test", "%s needs a `test` block.", in.ref)
-		return nil
-	}
 	in.test.command = l.command(t, m.each, env, false)
 	in.format = or(l, t, "format", m.each, "exit")
 	in.reports, _ = get[[]string](l, t, "report", m.each)

@@ -50,6 +50,10 @@ func Lower(ws *decl.Workspace, h Host) (*task.Graph, decl.Diagnostics) {
 	l.graph.Salt, _ = get[string](l, settings, "salt", nil)
 	l.reportDir = or(l, settings, "report_dir", nil, "reports")
 
+	if l.checkSingles(); l.diags.HasErrors() {
+		return nil, l.diags.Sort()
+	}
+	l.checkTaskless()
 	l.mentions()
 	l.declareFiles()
 	for _, typ := range order {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"pbuild/bench/decl"
 	"pbuild/bench/kind"
@@ -22,10 +21,6 @@ type cell struct {
 const noModel = "-"
 
 func (l *lowerer) matrix(b *decl.Block, out *lowered) {
-	l.single(b)
-	if !l.holds(b, nil) {
-		return
-	}
 	refs, _ := get[[]decl.Ref](l, b, "instances", nil)
 	instances := l.instancesOf(refs, at(b, "instances"))
 	l.ungated(b, refs, instances)
@@ -37,6 +32,9 @@ func (l *lowerer) matrix(b *decl.Block, out *lowered) {
 	l.under(b, nil, func() {
 		for _, in := range instances {
 			for _, a := range agents {
+				if a.used != nil {
+					a.used[in.id] = true // whether or not the cell is excluded
+				}
 				ms, n := models, samples
 				if !a.takesModel() {
 					ms, n = nil, 1
@@ -182,7 +180,7 @@ func (l *lowerer) exclusions(b *decl.Block) exclusions {
 				values = []any{v}
 			}
 			for _, v := range values {
-				x.names[name] = append(x.names[name], strings.Trim(string(canonical(v)), `"`))
+				x.names[name] = append(x.names[name], plain(v))
 			}
 		}
 		list = append(list, x)

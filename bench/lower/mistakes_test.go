@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -36,6 +37,17 @@ func with(edit map[string]attrs, more ...*decl.Block) (*decl.Workspace, *host) {
 	return ws, h
 }
 
+// outside is an instance whose test and build have more attributes.
+func outside(test, build attrs) *decl.Block {
+	with := func(typ string, more attrs) *decl.Block {
+		as := attrs{"command": []string{"true"}}
+		maps.Copy(as, more)
+		return block(typ, "", as)
+	}
+	return block("instance", "x", attrs{"runtime": ref("runtime.go"), "gold_patch": text("g"), "test_patch": text("t")},
+		block("source", "", nil, block("dir", "", attrs{"path": "src"})), with("build", build), with("test", test))
+}
+
 func TestMistakes(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
@@ -49,10 +61,14 @@ func TestMistakes(t *testing.T) {
 		{"workdir on the host", "workdir is for runtimes with an image", map[string]attrs{"runtime.go": {"workdir": "/w"}}, nil},
 		{"platform of another machine", "which is linux/amd64 and none of plan9/arm", map[string]attrs{"runtime.go": {"platforms": []string{"plan9/arm"}}}, nil},
 		{"isolation of no runner", "No runner of this version gives container", nil, []*decl.Block{block("pbuild", "", attrs{"min_isolation": "container"})}},
-		{"state", "is none of base and gold", map[string]attrs{"gate.go": {"states": []string{"silver"}}}, nil},
+		{"no state", "gate.go would run no test", map[string]attrs{"gate.go": {"states": []string{}}}, nil},
 		{"no tests", "instance.go[\"a\"] has `fix` or `oracle` and no `test_files`", map[string]attrs{"instance.go": {"test_files": nil}}, nil},
 		{"tests outside the tree", "\"/tests/**\" in `test_files` matches nothing: paths are relative to the tree's root, such as \"tests/**\"", map[string]attrs{"instance.go": {"test_files": []string{"/tests/**"}}}, nil},
 		{"tests above the tree", "\"../t\" in `test_data` matches nothing", map[string]attrs{"instance.go": {"test_data": []string{"../t"}}}, nil},
+		{"no glob", "\"a/[b\" in `test_data` is not a glob", map[string]attrs{"instance.go": {"test_data": []string{"a/[b"}}}, nil},
+		{"paths outside", "\"../r.xml\" in `report` is not a path below the workspace", nil, []*decl.Block{outside(attrs{"report": []string{"../r.xml"}, "format": "junit"}, nil)}},
+		{"cwd outside", "\"/etc\" in `cwd` is not a path below the workspace", nil, []*decl.Block{outside(attrs{"cwd": "/etc"}, nil)}},
+		{"kept outside", "\"../x\" in `keep` is not a path below HOME", nil, []*decl.Block{outside(nil, attrs{"keep": []string{"ok", "../x"}})}},
 		{"gold patch alone", "instance.x has `gold_patch` and no `test_patch`", nil, []*decl.Block{block("instance", "x", attrs{"runtime": ref("runtime.go"), "gold_patch": text("g")},
 			block("source", "", nil, block("dir", "", attrs{"path": "src"})), command("test", "true"))}},
 		{"junit without a report", "`format` \"junit\" is read from files", nil, []*decl.Block{block("instance", "x", attrs{"runtime": ref("runtime.go"), "gold_patch": text("g"), "test_patch": text("t")},
@@ -91,7 +107,8 @@ func TestMistakes(t *testing.T) {
 			case "all members for one":
 				overSet(ws.Find("runtime", "go"), "a", "b")
 			case "for_each on a gate":
-				overSet(ws.Find("gate", "go"), "a", "b")
+				b := overSet(ws.Find("gate", "go"), "a", "b")
+				b.Attrs["on_reject"] = &decl.Attr{Name: "on_reject", Expr: ofEach(func(e *decl.Each) any { return e.Key })}
 			}
 			mistake(t, c.want, ws, h)
 		})
@@ -106,6 +123,8 @@ func TestWarnings(t *testing.T) {
 	}{
 		{"ungated matrix", "gate.go covers it: `instances = gate.go`", map[string]attrs{"matrix.main": {"instances": refs("instance.go")}}},
 		{"exclusion without effect", `No cell of matrix.main matches {"instance":"z"}`, map[string]attrs{"matrix.main": {"exclude": []any{map[string]any{"instance": "z"}}}}},
+		{"tags of no task", "`tags` says nothing in agent.oracle", map[string]attrs{"agent.oracle": {"tags": []string{"a"}}}},
+		{"order of no task", "`depends_on` says nothing in agent.oracle", map[string]attrs{"agent.oracle": {"depends_on": refs("gate.go")}}},
 		{"unknown predictions", "1 of the file's 2 predictions are for no instance of matrix.main and are not used: zz.", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -119,6 +138,14 @@ func TestWarnings(t *testing.T) {
 				t.Errorf("got %v, want %s", diags, c.want)
 			}
 		})
+	}
+}
+
+// A prediction for a cell that is excluded is not one for an instance that there is not.
+func TestPredictionsBesideAnExclusion(t *testing.T) {
+	ws, h := with(map[string]attrs{"matrix.main": {"exclude": []any{map[string]any{"agent": "file", "instance": "a"}}}})
+	if _, diags := lowered1(t, ws, h); len(diags) != 0 {
+		t.Errorf("got %v", diags)
 	}
 }
 
@@ -197,6 +224,15 @@ func TestPredictions(t *testing.T) {
 	}
 }
 
+// A matrix that a report names twice has its cells there once: a line would count them double.
+func TestReportOverOneMatrixTwice(t *testing.T) {
+	ws, h := with(map[string]attrs{"report.all": {"matrix": nil, "of": refs("matrix.main", "matrix.main")}})
+	_, diags := Lower(ws, h)
+	if len(diags) != 1 || diags[0].Severity != decl.Error || !strings.Contains(diags[0].Detail, "report.all is over matrix.main twice") {
+		t.Errorf("got %v", diags)
+	}
+}
+
 func TestReportOverSeveralMatrices(t *testing.T) {
 	ws, h := with(map[string]attrs{"report.all": {"matrix": nil, "of": refs("matrix.main", "matrix.nop"), "formats": []string{"md", "md"}}},
 		block("agent", "nop", attrs{"kind": "nop"}), block("matrix", "nop", attrs{"instances": refs("gate.go"), "agents": refs("agent.nop"), "samples": int64(3)}))
@@ -247,12 +283,21 @@ func TestProtect(t *testing.T) {
 			"_pytest.* _pytest/** own/** pytest.* pytest/** sitecustomize.* sitecustomize/** usercustomize.* usercustomize/**"},
 		{"junit", "mvn test", "", "own/**"},
 		{"exit", "/usr/bin/cargo test", "", ".cargo/** own/**"},
+		{"exit", "cargo test", "crates/a", ".cargo/** crates/.cargo/** crates/a/.cargo/** own/**"},
 		{"exit", "make test", "", "GNUmakefile Makefile makefile own/**"},
 		{"exit", "make -C sub -j4 test", "dir", "dir/sub/GNUmakefile dir/sub/Makefile dir/sub/makefile own/**"},
 		{"exit", "make -f build.mk --file=more.mk -fthird.mk", "", "build.mk more.mk own/** third.mk"},
 	} {
 		if got := strings.Join(protect(c.format, strings.Fields(c.argv), c.cwd, []string{"own/**"}), " "); got != c.want {
 			t.Errorf("%s, %s in %q: got %s, want %s", c.format, c.argv, c.cwd, got, c.want)
+		}
+	}
+}
+
+func TestPytestIsFoundInTheTextOfAShell(t *testing.T) {
+	for argv, want := range map[string]bool{"sh|-c|cd x && pytest -q --junitxml=r.xml": true, "python3|-m|pytest": true, "/venv/bin/py.test": true, "mvn|test": false} {
+		if got := slices.Contains(protect("junit", strings.Split(argv, "|"), ""), "**/conftest.py"); got != want {
+			t.Errorf("%s: conftest.py is protected: %t", argv, got)
 		}
 	}
 }
@@ -278,5 +323,19 @@ func TestOnRejectOfSharedVerdicts(t *testing.T) {
 		if n != 2 {
 			t.Errorf("%d verdicts of two instances", n)
 		}
+	}
+}
+
+// An exclusion names what it names, whatever letters JSON would escape.
+func TestExclusionOfAnyName(t *testing.T) {
+	const name = `Test<A&B>\"x"`
+	ws, h := with(map[string]attrs{"matrix.main": {"exclude": []any{map[string]any{"instance": name, "sample": float64(1)}}}})
+	l := &lowerer{ws: ws, host: h, consts: map[*decl.Attr]any{}}
+	x := l.exclusions(ws.Find("matrix", "main"))
+	if len(x) != 1 {
+		t.Fatal(l.diags)
+	}
+	if !x.match(&kind.Cell{Instance: name, Sample: 1}) || x.match(&kind.Cell{Instance: name}) {
+		t.Errorf("%s is not matched as it is: %v", name, x[0].names)
 	}
 }

@@ -30,7 +30,9 @@ func protect(format string, argv []string, cwd string, declared ...[]string) []s
 	}
 	switch program {
 	case "cargo":
-		globs = append(globs, ".cargo/**")
+		for _, dir := range upwards(cwd) {
+			globs = append(globs, path.Join(dir, ".cargo/**"))
+		}
 	case "make", "gmake":
 		globs = append(globs, makefiles(argv, cwd)...)
 	}
@@ -45,7 +47,7 @@ var pytestFiles = []string{
 // pytestModules are loaded before any test is, from the directory in which Python starts before any other: as a source, a compiled file or a package.
 var pytestModules = []string{"pytest", "_pytest", "sitecustomize", "usercustomize"}
 
-// upwards are cwd and the directories above it up to the workspace, in which a go command looks for its project.
+// upwards are cwd and the directories above it up to the workspace, in which go and cargo look for their configuration.
 func upwards(cwd string) []string {
 	dirs := []string{""}
 	for dir := path.Clean(cwd); dir != "." && dir != "/"; dir = path.Dir(dir) {
@@ -54,11 +56,9 @@ func upwards(cwd string) []string {
 	return dirs
 }
 
+// runsPytest says whether a command names pytest, in a shell's text too. To take another for it costs little: a candidate's conftest.py.
 func runsPytest(argv []string) bool {
-	return slices.ContainsFunc(argv, func(a string) bool {
-		base := path.Base(a)
-		return base == "pytest" || base == "py.test" || strings.HasPrefix(base, "pytest-")
-	})
+	return slices.ContainsFunc(argv, func(a string) bool { return strings.Contains(a, "pytest") || strings.Contains(a, "py.test") })
 }
 
 // makefiles are those that make reads: the ones that -f names, else those that it looks for, in the directory that cwd and -C say.

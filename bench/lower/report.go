@@ -13,21 +13,17 @@ import (
 	"pbuild/engine/task"
 )
 
-var extensions = map[string]string{"md": "md", "csv": "csv", "json": "json", "latex": "tex", "html": "html"}
+// extensions are those of formats that have another than their name.
+var extensions = map[string]string{"latex": "tex"}
 
 // reportFiles are the files that a report writes, by format.
 func (l *lowerer) reportFiles(b *decl.Block) (formats, files []string) {
 	stem := or(l, b, "path", nil, path.Join(l.reportDir, b.Name))
 	for _, f := range or(l, b, "formats", nil, []string{"md"}) {
-		ext, ok := extensions[f]
-		if !ok {
-			l.errorf(at(b, "formats"), nil, "Unknown format", "%q is none of md, csv, json, latex and html.", f)
-			continue
-		}
 		if slices.Contains(formats, f) {
 			continue
 		}
-		if file, ok := l.inside(stem+"."+ext, at(b, "path"), nil); ok {
+		if file, ok := l.inside(stem+"."+cmp.Or(extensions[f], f), at(b, "path"), nil); ok {
 			formats, files = append(formats, f), append(files, file)
 		}
 	}
@@ -36,10 +32,6 @@ func (l *lowerer) reportFiles(b *decl.Block) (formats, files []string) {
 
 // report lowers one task for each format.
 func (l *lowerer) report(b *decl.Block, out *lowered) {
-	l.single(b)
-	if !l.holds(b, nil) {
-		return
-	}
 	known := map[string]bool{}
 	spec, cells := l.reported(b, known)
 	spec.Renderer, spec.Name = report.RendererVersion, b.Name
@@ -86,6 +78,10 @@ func (l *lowerer) reported(b *decl.Block, known map[string]bool) (kind.ReportSpe
 		on := l.ws.Find(ref.Type, ref.Name)
 		if on == nil {
 			l.errorf(b.Range, nil, "Undefined name", "There is no %s.", ref)
+			continue
+		}
+		if slices.Contains(of, ref.String()) {
+			l.errorf(at(b, "of"), nil, "Named twice", "%s is over %s twice, and would count each of its cells double. Name it once.", b.Address(), ref)
 			continue
 		}
 		of = append(of, ref.String())

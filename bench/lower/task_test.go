@@ -141,16 +141,6 @@ func TestTwoMakersOfOneFileShowBoth(t *testing.T) {
 	mistake(t, fmt.Sprintf("task.a (w.hcl:%d,3) and task.b (w.hcl:%d,3) both write o", a.Range.Line, b.Range.Line), workspace(nil, a, b), &host{})
 }
 
-func TestPreconditions(t *testing.T) {
-	b := copyTask()
-	b.Blocks = append(b.Blocks, block("precondition", "", attrs{
-		"condition": ofEach(func(e *decl.Each) any { return e.Key != "1" }), "error_message": "not this one"}))
-	_, diags := Lower(workspace(map[string]string{"rows": copyRows(3)}, shell(), b), &host{})
-	if len(diags) != 1 || diags[0].Row != "rows.jsonl:2" || diags[0].Detail != `task.copy["1"]: not this one` {
-		t.Errorf("got %v", diags)
-	}
-}
-
 func TestTooManyEdges(t *testing.T) {
 	a, b := copyTask(), copyTask()
 	b.Name = "more"

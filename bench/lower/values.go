@@ -64,12 +64,10 @@ type member struct {
 	count int // how many members the block has
 }
 
-// members visits every member of a block whose preconditions hold.
+// members visits every member of a block.
 func (l *lowerer) members(b *decl.Block, visit func(member)) {
 	if b.ForEach == nil {
-		if l.holds(b, nil) {
-			visit(member{key: b.Name, count: 1})
-		}
+		visit(member{key: b.Name, count: 1})
 		return
 	}
 	n := l.count(b)
@@ -78,9 +76,7 @@ func (l *lowerer) members(b *decl.Block, visit func(member)) {
 	for i := range n {
 		each = *l.nth(b, i, &each)
 		indices[i] = each.Key
-		if l.holds(b, &each) {
-			visit(member{key: each.Key, index: indices[i : i+1 : i+1], each: &each, count: n})
-		}
+		visit(member{key: each.Key, index: indices[i : i+1 : i+1], each: &each, count: n})
 	}
 }
 
@@ -102,21 +98,6 @@ func (l *lowerer) nth(b *decl.Block, i int, scratch *decl.Each) *decl.Each {
 	set := l.ws.Datasets[b.ForEach.Dataset]
 	*scratch = decl.Each{Key: set.Key(i), Row: set.Row(i)}
 	return scratch
-}
-
-// holds says whether a member's preconditions hold, and reports those that do not.
-func (l *lowerer) holds(b *decl.Block, each *decl.Each) bool {
-	ok := true
-	for _, n := range b.Blocks {
-		if n.Type != decl.Precondition.Type {
-			continue
-		}
-		if v, known := get[bool](l, n, "condition", each); known && !v {
-			l.errorf(at(n, "condition"), each, "Precondition failed", "%s: %s", memberName(b, each), or(l, n, "error_message", each, ""))
-			ok = false
-		}
-	}
-	return ok
 }
 
 func memberName(b *decl.Block, each *decl.Each) string {
@@ -205,10 +186,15 @@ func (l *lowerer) axis(seen map[string]decl.Ref, name string, here decl.Ref, r d
 	return true
 }
 
-// single reports a for_each where members would have no address.
-func (l *lowerer) single(b *decl.Block) {
-	if b.ForEach != nil {
-		l.errorf(b.ForEach.Range, nil, "for_each is not supported here", "A %s has no members of its own: its parts are addressed by what it is over. Declare one block for each.", b.Type)
+// singles are the types of blocks whose members would have no address.
+var singles = []string{"gate", "matrix", "handshake", "report"}
+
+// checkSingles reports each for_each in such a block, whose attributes can then not be evaluated.
+func (l *lowerer) checkSingles() {
+	for _, b := range l.ws.Blocks {
+		if b.ForEach != nil && slices.Contains(singles, b.Type) {
+			l.errorf(b.ForEach.Range, nil, "for_each is not supported here", "A %s has no members of its own: its parts are addressed by what it is over. Declare one block for each.", b.Type)
+		}
 	}
 }
 
@@ -229,9 +215,7 @@ func (l *lowerer) unread(r decl.Range, each *decl.Each, summary, name string, er
 	l.errorf(r, each, summary, "%s.", strings.TrimSuffix(strings.ReplaceAll(err.Error(), l.ws.Dir+string(filepath.Separator), ""), "."))
 }
 
-func data(b decl.Bytes) kind.Data {
-	return kind.Data{Digest: b.Digest, Load: func() ([]byte, error) { return b.Data, nil }}
-}
+func data(b decl.Bytes) kind.Data { return kind.Data{Digest: b.Digest, Bytes: b.Data} }
 
 // sorted is a sorted copy without repetitions.
 func sorted(list []string) []string {

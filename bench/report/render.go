@@ -113,9 +113,6 @@ func (t *Table) Markdown() []byte {
 	} else {
 		fmt.Fprintf(&b, "Isolation: %s is the lowest of all runs behind this report.\n", escape(t.Isolation))
 	}
-	for _, n := range t.meta.Notes {
-		fmt.Fprintf(&b, "\n%s\n", escape(n))
-	}
 	return b.Bytes()
 }
 

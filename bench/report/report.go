@@ -34,7 +34,6 @@ type Meta struct {
 	Columns   []string
 	By        []string
 	Filter    string
-	Notes     []string // printed under the table
 }
 
 // A Table is a report before it is rendered. Its JSON is that of `report NAME --json`.
@@ -100,7 +99,7 @@ type Row struct {
 	extra map[string]string
 }
 
-// Build sorts, filters and counts. A filter's terms on what names a cell choose rows and lines; its terms on what became of a
+// Build filters and counts. The cells' order is that of the rows. A filter's terms on what names a cell choose rows and lines; its terms on what became of a
 // cell choose rows only, so that no denominator depends on an outcome. A column that a cell lacks is "-". An error is a mistake in
 // the filter.
 func Build(cells []Cell, meta Meta) (*Table, error) {
@@ -109,11 +108,6 @@ func Build(cells []Cell, meta Meta) (*Table, error) {
 		return nil, err
 	}
 	t := &Table{FormatVersion: 1, Report: meta.Name, Of: meta.Of, Gated: meta.Gated, Isolation: meta.Isolation, Candidates: []Line{}, Rows: []Row{}, meta: meta}
-	cells = slices.Clone(cells)
-	slices.SortStableFunc(cells, func(a, b Cell) int {
-		return cmp.Or(cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Model, b.Model),
-			cmp.Compare(a.Sample, b.Sample), cmp.Compare(a.Address, b.Address))
-	})
 	lines := map[string]*tally{}
 	for i := range cells {
 		r := rowOf(&cells[i], meta)

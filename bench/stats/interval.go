@@ -1,6 +1,5 @@
-// Package stats has the few statistics that reports of verdicts need: intervals for rates, tests for paired results, agreement of raters. It
-// knows no verdict. Functions are exact where exactness is affordable; every formula names its source, and tests compare with published or
-// independently computed values.
+// Package stats has the few statistics that reports of verdicts need: intervals for rates and tests for paired results. It knows no verdict.
+// Every formula names its source, and tests compare with published or independently computed values.
 package stats
 
 import "math"
@@ -29,36 +28,6 @@ func Wilson(k, n int, confidence float64) Interval {
 	return i
 }
 
-// ClopperPearson is the exact interval: the values of p at which k or more, and k or fewer, of n still have probability (1-confidence)/2.
-// Clopper and Pearson, Biometrika 26 (1934) 404-413. It is [0, 1] for n = 0.
-func ClopperPearson(k, n int, confidence float64) Interval {
-	if n <= 0 {
-		return Interval{0, 1}
-	}
-	tail := (1 - confidence) / 2
-	i := Interval{0, 1}
-	if k > 0 { // P(X >= k | p) grows with p
-		i.Low = bisect(func(p float64) bool { return 1-binomialCDF(k-1, n, p) < tail })
-	}
-	if k < n { // P(X <= k | p) falls with p
-		i.High = bisect(func(p float64) bool { return binomialCDF(k, n, p) > tail })
-	}
-	return i
-}
-
-// bisect finds where below turns from true to false in [0, 1].
-func bisect(below func(float64) bool) float64 {
-	lo, hi := 0.0, 1.0
-	for range 60 {
-		if mid := (lo + hi) / 2; below(mid) {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	return (lo + hi) / 2
-}
-
 // binomialCDF is P(X <= k) for X ~ Binomial(n, p), summed in logarithms.
 func binomialCDF(k, n int, p float64) float64 {
 	switch {
@@ -85,6 +54,3 @@ func logChoose(n, k int) float64 {
 
 // normalQuantile is the z with P(Z <= z) = p.
 func normalQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
-
-// normalTail is P(Z >= z).
-func normalTail(z float64) float64 { return math.Erfc(z/math.Sqrt2) / 2 }

@@ -95,6 +95,7 @@ const (
 	FlagOutputTruncated = "output_truncated"
 	FlagToolError       = "tool_error"
 	FlagOutOfMemory     = "out_of_memory"
+	FlagLeftOut         = "left_out"
 	FlagNearLimit       = "near_limit"
 	FlagStateDrift      = "state_drift"
 )

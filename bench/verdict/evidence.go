@@ -96,7 +96,7 @@ type Evidence struct {
 	IDs         []IDEvidence      `json:"ids,omitempty"` // sorted by list and id
 	BuildFailed []string          `json:"build_failed"`
 	SetupFailed []string          `json:"setup_failed"`
-	Digests     map[string]string `json:"digests,omitempty"`   // patches, command, environment
+	Digests     map[string]string `json:"digests,omitempty"`   // of the patches and their trees, by role
 	Isolation   string            `json:"isolation,omitempty"` // the lowest of the runs that it stands on
 }
 

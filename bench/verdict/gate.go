@@ -92,7 +92,7 @@ func (g *gate) result(outcome GateOutcome, reason string) Evidence {
 }
 
 func (g *gate) has(state string) bool {
-	return len(g.spec.States) == 0 || slices.Contains(g.spec.States, state)
+	return slices.Contains(g.spec.States, state)
 }
 
 // construction finds what went wrong before either state could tell anything.
@@ -163,9 +163,9 @@ func (g *gate) gold() (GateOutcome, string, bool) {
 		return GoldBuildFailed, g.in.BuildGold.say("build of gold"), true
 	}
 	switch passed, n := passing(g.in.Gold), len(g.in.Gold); {
-	case !g.agree(passed, n):
+	case !agree(passed, n):
 		return GateFlaky, fmt.Sprintf("gold passed in %d of %d attempts", passed, n), true
-	case 2*passed <= n:
+	case passed == 0:
 		return GoldFailed, g.in.Gold[firstFailed(g.in.Gold)].Score.Detail, true
 	case g.e.Derived && len(g.e.FailToPass)+len(g.e.PassToPass) == 0:
 		return GoldFailed, "no test passes on gold", true
@@ -173,13 +173,8 @@ func (g *gate) gold() (GateOutcome, string, bool) {
 	return "", "", true
 }
 
-// agree applies the quorum to n attempts of which some did one thing: all alike, or a strict majority either way.
-func (g *gate) agree(some, n int) bool {
-	if g.spec.Quorum == "majority" {
-		return 2*some != n
-	}
-	return some == 0 || some == n
-}
+// agree is the quorum over n attempts of which some did one thing: all alike.
+func agree(some, n int) bool { return some == 0 || some == n }
 
 // base judges the state that has to fail, and says in which way it did.
 func (g *gate) base() (GateOutcome, string, bool) {
@@ -191,7 +186,7 @@ func (g *gate) base() (GateOutcome, string, bool) {
 	}
 	var passed, failed, unbuilt []string
 	for _, id := range g.e.IDs {
-		r, stable := g.agreed(id.Base)
+		r, stable := agreed(id.Base)
 		if id.List == "fail_to_pass" && !stable {
 			return GateFlaky, fmt.Sprintf("on base the attempts of %s disagree", id.ID), true
 		}
@@ -227,9 +222,9 @@ func (g *gate) base() (GateOutcome, string, bool) {
 // baseExit is the exit format, which cannot tell a test that fails from one that does not compile: the base kind is none.
 func (g *gate) baseExit() (GateOutcome, string, bool) {
 	switch passed, n := passing(g.in.Base), len(g.in.Base); {
-	case !g.agree(passed, n):
+	case !agree(passed, n):
 		return GateFlaky, fmt.Sprintf("base passed in %d of %d attempts", passed, n), true
-	case 2*passed > n:
+	case passed > 0:
 		return BasePassed, "the test command exits with 0 on base", true
 	}
 	return "", "", true
@@ -237,17 +232,17 @@ func (g *gate) baseExit() (GateOutcome, string, bool) {
 
 // agreed folds one id's attempts on base. Unstable: some passed and others did not. Failures weigh most, so that an absence which another attempt's
 // panic caused does not hide them.
-func (g *gate) agreed(results []Result) (Result, bool) {
+func agreed(results []Result) (Result, bool) {
 	passed := 0
 	for _, r := range results {
 		if r == Passed {
 			passed++
 		}
 	}
-	if !g.agree(passed, len(results)) {
+	if !agree(passed, len(results)) {
 		return "", false
 	}
-	if 2*passed > len(results) {
+	if passed > 0 {
 		return Passed, true
 	}
 	for _, r := range []Result{Unbuilt, Failed} {

@@ -76,7 +76,9 @@ func timedOut() Attempt {
 
 // Every outcome of the gate's table, and what comes before what.
 func TestGate(t *testing.T) {
-	f2p := func(ids ...string) kind.VerdictSpec { return kind.VerdictSpec{Format: "gotest", FailToPass: ids} }
+	f2p := func(ids ...string) kind.VerdictSpec {
+		return kind.VerdictSpec{States: []string{"base", "gold"}, Format: "gotest", FailToPass: ids}
+	}
 	p2p := func(s kind.VerdictSpec, ids ...string) kind.VerdictSpec { s.PassToPass = ids; return s }
 	with := func(s kind.VerdictSpec, change func(*kind.VerdictSpec)) kind.VerdictSpec { change(&s); return s }
 	admit := func(s *kind.VerdictSpec) { s.CompileFailure = "admit" }
@@ -125,7 +127,6 @@ func TestGate(t *testing.T) {
 		{name: "no build command", spec: f2p("TestA"), base: "A-", gold: "A+", steps: func(in *GateInput) { in.BuildBase, in.BuildGold = Step{}, Step{} }, outcome: Admitted, base_: TestFailure},
 		{name: "flaky gold", spec: f2p("TestA"), base: "A-|A-|A-", gold: "A+|A-|A+", outcome: GateFlaky, reason: "gold passed in 2 of 3 attempts"},
 		{name: "flaky base", spec: f2p("TestA"), base: "A-|A+", gold: "A+|A+", outcome: GateFlaky},
-		{name: "a majority", spec: with(f2p("TestA"), func(s *kind.VerdictSpec) { s.Quorum = "majority" }), base: "A-|A+|A-", gold: "A+|A-|A+", outcome: Admitted, base_: TestFailure},
 		{name: "steady", spec: f2p("TestA"), base: "A-|A-", gold: "A+|A+", outcome: Admitted, base_: TestFailure},
 		{name: "only gold is asked for", spec: with(f2p("TestA"), func(s *kind.VerdictSpec) { s.States = []string{"gold"} }), gold: "A+", outcome: Admitted},
 	} {
@@ -175,7 +176,7 @@ func TestGateExit(t *testing.T) {
 	} {
 		in := setUp()
 		in.Base, in.Gold = run(c.base...), run(c.gold...)
-		r, decided := Gate(&kind.VerdictSpec{Format: "exit"}, in)
+		r, decided := Gate(&kind.VerdictSpec{States: []string{"base", "gold"}, Format: "exit"}, in)
 		if !decided || r.Outcome != c.want || r.BaseKind != NoBaseKind || r.Derived {
 			t.Errorf("exits %v and %v: %s %q", c.base, c.gold, r.Outcome, r.BaseKind)
 		}
@@ -184,7 +185,7 @@ func TestGateExit(t *testing.T) {
 
 // Derived lists are what candidates are scored by: the gold run they came from passes by them, the base run does not.
 func TestGateDerives(t *testing.T) {
-	spec := &kind.VerdictSpec{Format: "gotest"}
+	spec := &kind.VerdictSpec{States: []string{"base", "gold"}, Format: "gotest"}
 	in := setUp()
 	in.Digests = map[string]string{"gold_patch": "sha256:1"}
 	base, gold := "A- B+ C- D+ F? H/0xc000123456+ I+", "A+ B+ C- D- E+ F+ G/0xc000123456+ H/0xc000123456+ I+"
@@ -231,7 +232,7 @@ func TestGateDerives(t *testing.T) {
 }
 
 func TestGateDerivesNothing(t *testing.T) {
-	spec := &kind.VerdictSpec{Format: "gotest", CompileFailure: "admit"}
+	spec := &kind.VerdictSpec{States: []string{"base", "gold"}, Format: "gotest", CompileFailure: "admit"}
 	for _, c := range []struct {
 		base, gold string
 		want       GateOutcome
@@ -254,7 +255,7 @@ func TestGateDerivesNothing(t *testing.T) {
 
 // The evidence keeps what was seen, id by id, and JSON has null for no base kind.
 func TestEvidence(t *testing.T) {
-	spec := &kind.VerdictSpec{Format: "gotest", FailToPass: []string{"TestA", "TestB"}, PassToPass: []string{"sub:TestC"}, CompileFailure: "admit"}
+	spec := &kind.VerdictSpec{States: []string{"base", "gold"}, Format: "gotest", FailToPass: []string{"TestA", "TestB"}, PassToPass: []string{"sub:TestC"}, CompileFailure: "admit"}
 	in := setUp()
 	in.Base, in.Gold = []Attempt{goRun(t, spec, "A- B+ !sub")}, []Attempt{goRun(t, spec, "A+ B+ sub:C+")}
 	r, _ := Gate(spec, in)
@@ -281,7 +282,7 @@ func TestGateNeverAdmitsWithoutEvidence(t *testing.T) {
 	words := rapid.SampledFrom([]string{"A+", "A-", "A?", "B+", "B-", "!.", "~.", "C+"})
 	status := rapid.SampledFrom([]task.Status{"", task.OK, task.OK, task.OK, task.Failed, task.Infra, task.Provider, task.Cancelled})
 	rapid.Check(t, func(rt *rapid.T) {
-		spec := &kind.VerdictSpec{Format: "gotest", CompileFailure: rapid.SampledFrom([]string{"admit", "reject"}).Draw(rt, "policy"), Strict: rapid.Bool().Draw(rt, "strict")}
+		spec := &kind.VerdictSpec{States: []string{"base", "gold"}, Format: "gotest", CompileFailure: rapid.SampledFrom([]string{"admit", "reject"}).Draw(rt, "policy"), Strict: rapid.Bool().Draw(rt, "strict")}
 		if rapid.Bool().Draw(rt, "given") {
 			spec.FailToPass, spec.PassToPass = []string{"TestA"}, []string{"TestB"}
 		}

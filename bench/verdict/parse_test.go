@@ -318,3 +318,25 @@ func TestCapturesAreScrubbed(t *testing.T) {
 		}
 	}
 }
+
+// What a score names must be what a later one finds: ids come back from JSON, which holds nothing but UTF-8.
+func TestTAPIDsSurviveJSON(t *testing.T) {
+	long := strings.Repeat("é", maxTAPID) // of two bytes each, one more than whole ones fit behind "a"
+	in := Input{Stdout: []byte("ok 1 - caf\xe9 \xff\xfe\nok 2 - a" + long + "\n1..2\n"), Workspace: "/workspace"}
+	first := Parse(&kind.ScoreSpec{Format: "tap", Derive: true}, in, nil)
+	b, err := json.Marshal(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored Score
+	if err := json.Unmarshal(b, &stored); err != nil {
+		t.Fatal(err)
+	}
+	var expected Expected
+	for _, f := range stored.Found {
+		expected.FailToPass = append(expected.FailToPass, f.ID)
+	}
+	if again := Parse(&kind.ScoreSpec{Format: "tap", Derive: true}, in, &expected); again.Verdict != task.Pass || len(expected.FailToPass) != 2 {
+		t.Errorf("%s: %s", again.Verdict, again.Detail)
+	}
+}

@@ -14,7 +14,12 @@ const maxTAPDepth = 32
 // maxTAPID bounds an id, so that a long name above many points cannot make the result much larger than the log.
 const maxTAPID = 1024
 
-func cutTAP(id string) string { return id[:min(len(id), maxTAPID)] }
+func cutTAP(id string) string {
+	if len(id) <= maxTAPID {
+		return id
+	}
+	return strings.ToValidUTF8(id[:maxTAPID], "") // no half of a letter
+}
 
 // A tapPoint is one test point: a leaf, or a subtest with points below it.
 type tapPoint struct {
@@ -49,7 +54,8 @@ type tapReader struct {
 func parseTAP(in Input) suite {
 	r := tapReader{inYAML: -1, levels: []*tapLevel{{}}}
 	for line := range bytes.Lines(in.Stdout) {
-		r.line(strings.TrimRight(stripANSI(string(line)), "\r\n"))
+		text := strings.ToValidUTF8(stripANSI(string(line)), "\uFFFD") // ids are stored as JSON, and must come back as they are
+		r.line(strings.TrimRight(text, "\r\n"))
 	}
 	r.close(0)
 	su := suite{onLog: true, combine: true}
