@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 
 	"pbuild/bench/kind"
 	"pbuild/engine/digest"
@@ -32,8 +31,6 @@ type Tasks struct {
 	Node    string
 	// InPlace starts a command in Dir and waits for it; its process group is dead when it returns.
 	InPlace func(ctx context.Context, c *run.Command, dir string, env []string) (*run.Result, error)
-
-	dirs sync.Map // directories of outputs that are known to be there
 }
 
 func (t *Tasks) Run(ctx context.Context, a *task.Attempt) (task.Outcome, error) {
@@ -70,7 +67,7 @@ func (t *Tasks) Run(ctx context.Context, a *task.Attempt) (task.Outcome, error) 
 }
 
 func (t *Tasks) inPlace(ctx context.Context, cmd *run.Command, spec *kind.TaskSpec) (*run.Result, error) {
-	if err := t.directory(t.Home); err != nil {
+	if err := os.MkdirAll(t.Home, 0o777); err != nil {
 		return nil, err
 	}
 	maps.Copy(cmd.Env, run.Fixed(t.Home, "/tmp"))
@@ -82,19 +79,7 @@ func (t *Tasks) inPlace(ctx context.Context, cmd *run.Command, spec *kind.TaskSp
 	return t.InPlace(ctx, cmd, t.Dir, env)
 }
 
-// directory makes a directory that is not known to be there.
-func (t *Tasks) directory(dir string) error {
-	if _, known := t.dirs.Load(dir); known {
-		return nil
-	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
-	}
-	t.dirs.Store(dir, true)
-	return nil
-}
-
-// clearOutputs removes the declared outputs and makes their directories, each once.
+// clearOutputs removes the declared outputs and makes their directories.
 func (t *Tasks) clearOutputs(outputs []string) error {
 	for _, o := range outputs {
 		full := filepath.Join(t.Dir, filepath.FromSlash(o))
@@ -104,7 +89,8 @@ func (t *Tasks) clearOutputs(outputs []string) error {
 			}
 			return err
 		}
-		if err := t.directory(filepath.Dir(full)); err != nil {
+		if err := os.MkdirAll(filepath.Dir(full), 0o777); err != nil { // another task may have removed it
+
 			return err
 		}
 	}

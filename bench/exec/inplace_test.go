@@ -88,6 +88,24 @@ func TestTaskOutputs(t *testing.T) {
 	}
 }
 
+// A task may remove the directory that another is about to write to.
+func TestTaskAfterItsDirectoryWasRemoved(t *testing.T) {
+	tasks := newTasks(t, func(dir string, _ []string) int {
+		if err := os.WriteFile(filepath.Join(dir, "out/deep/x"), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return 0
+	})
+	for range 2 {
+		if out, err := tasks.Run(t.Context(), taskAttempt(false, "out/deep/x")); err != nil || out.Status != task.OK {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		if err := os.RemoveAll(filepath.Join(tasks.Dir, "out")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestTaskThatDoesNotMakeItsOutput(t *testing.T) {
 	tasks := newTasks(t, func(string, []string) int { return 0 })
 	out, err := tasks.Run(t.Context(), taskAttempt(false, "out/x"))

@@ -73,14 +73,12 @@ func (s *ComposeSpec) Encode(e *digest.Encoder) { e.Set("protect", s.Protect) }
 // An OutcomeSpec folds a cell. Roles: "sample", "extract", "compose", "build", "test.N", "score.N", "gold_paths", "base" and "gold" (Trees, for harness_edit); all but
 // sample TolerateUnmet. Output: OutcomeBlob.
 type OutcomeSpec struct {
-	Format   string
 	HasBuild bool
 	Attempts int
 }
 
 func (s *OutcomeSpec) Kind() *task.Kind { return Outcome }
 func (s *OutcomeSpec) Encode(e *digest.Encoder) {
-	e.String("format", s.Format)
 	e.Bool("has_build", s.HasBuild)
 	e.Int("attempts", int64(s.Attempts))
 }

@@ -51,7 +51,7 @@ func specs() map[string]task.Spec {
 			Model: ModelSpec{Provider: "p", ID: "i", Revision: "r", EndpointClass: "e", Sampling: "{}"}},
 		"extract":   &ExtractSpec{Options: []string{"o"}},
 		"compose":   &ComposeSpec{Protect: []string{"*_test.go"}},
-		"outcome":   &OutcomeSpec{Format: "gotest", HasBuild: true, Attempts: 1},
+		"outcome":   &OutcomeSpec{HasBuild: true, Attempts: 1},
 		"handshake": &HandshakeSpec{Probe: []string{"go"}, Platform: "linux/amd64", Adaptation: []string{"qemu"}, Node: "n"},
 		"report": &ReportSpec{Format: "md", Gated: true, Columns: []string{"c"}, By: []string{"b"}, Filter: "f", Renderer: 1, Name: "r", Of: "matrix.m", File: "r.md",
 			Cells: []Cell{{Instance: "i", Agent: "a", Model: "m", Sample: 1, Outcome: "0", Gate: "gate 0", Address: "x", Provenance: map[string]string{"origin": "o"}}}},

@@ -137,7 +137,7 @@ func (l *lowerer) candidate(in gated, a *agent, m model, index, attempts int) []
 		task.Dep{On: in.patches, Role: kind.GoldPaths, Output: kind.GoldPaths, Tolerate: task.TolerateUnmet},
 		task.Dep{On: in.source, Role: "base", Output: kind.Tree, Tolerate: task.TolerateUnmet},
 		task.Dep{On: in.patches, Role: "gold", Output: kind.GoldTree, Tolerate: task.TolerateUnmet})
-	outcome := l.add(task.Task{Spec: &kind.OutcomeSpec{Format: in.format, HasBuild: build != task.None, Attempts: attempts}, Deps: deps})
+	outcome := l.add(task.Task{Spec: &kind.OutcomeSpec{HasBuild: build != task.None, Attempts: attempts}, Deps: deps})
 	return append(steps, task.Step{Name: "outcome", Task: outcome})
 }
 

@@ -233,6 +233,24 @@ func TestReportOverOneMatrixTwice(t *testing.T) {
 	}
 }
 
+// Two matrices may share a cell, which then counts once; two cells that differ may not share a name, or they would count as one candidate's.
+func TestReportOverMatricesThatMeet(t *testing.T) {
+	for samples, want := range map[int64]int{1: 5, 2: 7} {
+		ws, h := with(map[string]attrs{"report.all": {"matrix": nil, "of": refs("matrix.main", "matrix.more")}},
+			block("matrix", "more", attrs{"instances": refs("gate.go"), "agents": refs("agent.file"), "samples": samples}))
+		g, _ := lowered1(t, ws, h)
+		if s := g.Tasks[lookup(t, g, "report.all/md")].Spec.(*kind.ReportSpec); len(s.Cells) != want {
+			t.Errorf("%d samples: %d cells, want %d: %+v", samples, len(s.Cells), want, s.Cells)
+		}
+	}
+	ws, h := with(map[string]attrs{"report.all": {"matrix": nil, "of": refs("matrix.main", "matrix.more")}},
+		block("matrix", "more", attrs{"instances": refs("instance.go"), "agents": refs("agent.file")}))
+	_, diags := Lower(ws, h)
+	if !slices.ContainsFunc(diags, func(d decl.Diagnostic) bool { return d.Summary == "Two cells of one name" }) {
+		t.Errorf("got %v", diags)
+	}
+}
+
 func TestReportOverSeveralMatrices(t *testing.T) {
 	ws, h := with(map[string]attrs{"report.all": {"matrix": nil, "of": refs("matrix.main", "matrix.nop"), "formats": []string{"md", "md"}}},
 		block("agent", "nop", attrs{"kind": "nop"}), block("matrix", "nop", attrs{"instances": refs("gate.go"), "agents": refs("agent.nop"), "samples": int64(3)}))
@@ -294,10 +312,18 @@ func TestProtect(t *testing.T) {
 	}
 }
 
-func TestPytestIsFoundInTheTextOfAShell(t *testing.T) {
-	for argv, want := range map[string]bool{"sh|-c|cd x && pytest -q --junitxml=r.xml": true, "python3|-m|pytest": true, "/venv/bin/py.test": true, "mvn|test": false} {
-		if got := slices.Contains(protect("junit", strings.Split(argv, "|"), ""), "**/conftest.py"); got != want {
-			t.Errorf("%s: conftest.py is protected: %t", argv, got)
+func TestProgramsAreFoundInTheTextOfAShell(t *testing.T) {
+	for _, c := range []struct {
+		argv, glob string
+		want       bool
+	}{
+		{"sh|-c|cd x && pytest -q --junitxml=r.xml", "**/conftest.py", true}, {"python3|-m|pytest", "**/conftest.py", true}, {"/venv/bin/py.test", "**/conftest.py", true},
+		{"mvn|test", "**/conftest.py", false},
+		{"sh|-c|cd x && make test", "**/Makefile", true}, {"env|A=b|make|test", "**/GNUmakefile", true}, {"sh|-c|cargo test | tee log", "**/.cargo/**", true},
+		{"sh|check.sh", "**/Makefile", false},
+	} {
+		if got := slices.Contains(protect("junit", strings.Split(c.argv, "|"), ""), c.glob); got != c.want {
+			t.Errorf("%s: %s is protected: %t", c.argv, c.glob, got)
 		}
 	}
 }

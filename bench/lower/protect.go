@@ -20,7 +20,7 @@ func protect(format string, argv []string, cwd string, declared ...[]string) []s
 		for _, dir := range upwards(cwd) {
 			globs = append(globs, path.Join(dir, "go.work*"), "~"+path.Join(dir, "vendor/**"))
 		}
-	case format == "junit" && runsPytest(argv):
+	case format == "junit" && (names(argv, "pytest") || names(argv, "py.test")):
 		globs = append(globs, pytestFiles...)
 		for _, dir := range slices.Compact([]string{"", cwd}) {
 			for _, module := range pytestModules {
@@ -28,13 +28,17 @@ func protect(format string, argv []string, cwd string, declared ...[]string) []s
 			}
 		}
 	}
-	switch program {
-	case "cargo":
+	switch {
+	case program == "cargo":
 		for _, dir := range upwards(cwd) {
 			globs = append(globs, path.Join(dir, ".cargo/**"))
 		}
-	case "make", "gmake":
+	case program == "make" || program == "gmake":
 		globs = append(globs, makefiles(argv, cwd)...)
+	case names(argv, "cargo"): // a shell's text, which may go anywhere first
+		globs = append(globs, "**/.cargo/**")
+	case names(argv, "make"):
+		globs = append(globs, "**/GNUmakefile", "**/makefile", "**/Makefile")
 	}
 	return sorted(globs)
 }
@@ -56,9 +60,9 @@ func upwards(cwd string) []string {
 	return dirs
 }
 
-// runsPytest says whether a command names pytest, in a shell's text too. To take another for it costs little: a candidate's conftest.py.
-func runsPytest(argv []string) bool {
-	return slices.ContainsFunc(argv, func(a string) bool { return strings.Contains(a, "pytest") || strings.Contains(a, "py.test") })
+// names says whether a command names a program, in a shell's text too. To take another for it costs little: a candidate's own configuration of it.
+func names(argv []string, program string) bool {
+	return slices.ContainsFunc(argv, func(a string) bool { return strings.Contains(a, program) })
 }
 
 // makefiles are those that make reads: the ones that -f names, else those that it looks for, in the directory that cwd and -C say.

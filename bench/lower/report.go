@@ -74,6 +74,7 @@ func (l *lowerer) reported(b *decl.Block, known map[string]bool) (kind.ReportSpe
 	spec := kind.ReportSpec{Gated: true}
 	var cells []cell
 	var of []string
+	seen := map[[4]string]cell{} // by instance, agent, model and sample
 	for _, ref := range refs {
 		on := l.ws.Find(ref.Type, ref.Name)
 		if on == nil {
@@ -88,7 +89,17 @@ func (l *lowerer) reported(b *decl.Block, known map[string]bool) (kind.ReportSpe
 		l.provenanceOf(on, known)
 		for _, c := range l.lower(on).cells {
 			spec.Gated = spec.Gated && c.verdict != task.None
-			cells = append(cells, c)
+			name := [4]string{c.Instance, c.Agent, c.Model, strconv.Itoa(c.Sample)}
+			first, named := seen[name]
+			switch {
+			case !named:
+				seen[name] = c
+				cells = append(cells, c)
+			case first.outcome != c.outcome:
+				l.errorf(b.Range, nil, "Two cells of one name", "%s and %s are of one instance, agent, model and sample, and %s would count them as one candidate's. Report them apart.",
+					first.Address, c.Address, b.Address())
+				return spec, cells
+			}
 		}
 	}
 	spec.Of = strings.Join(of, ", ")
