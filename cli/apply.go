@@ -56,7 +56,7 @@ is recorded, so the next apply goes on from there. An argument that is a file ma
 	f.register(cmd)
 	fs := cmd.Flags()
 	fs.BoolVarP(&f.dryRun, "dry-run", "n", false, "plan only")
-	fs.BoolVar(&f.failFast, "fail-fast", false, "start nothing more after a failure")
+	fs.BoolVar(&f.failFast, "fail-fast", false, "start nothing more after a failure, but for what a gate makes an outcome of")
 	fs.DurationVar(&f.lockTimeout, "lock-timeout", 0, "wait so long for another apply to end")
 	fs.BoolVarP(&f.yes, "yes", "y", false, "do not ask before samples are drawn from a paid model")
 	fs.BoolVar(&f.autoApprove, "auto-approve", false, "the same as --yes")
