@@ -116,7 +116,8 @@ func (a *app) makePlan(ctx context.Context, f *planFlags, args []string) (change
 	}
 	if a.view.json {
 		d := planDocument(a.cfg.Version, graph, p, s.diags)
-		if err := writePlan(a.view.out, d, p, f.all); err != nil {
+		d.Tasks = planTasks(p, f.all)
+		if err := a.view.document(d); err != nil {
 			return false, exitWith(ExitWorld, err)
 		}
 	} else {
@@ -132,7 +133,7 @@ func (a *app) makePlan(ctx context.Context, f *planFlags, args []string) (change
 
 // planFailed prints the document of a plan that could not be made.
 func (a *app) planFailed(s *session, err error) error {
-	if e := encodePlan(a.view.out, planDocument(a.cfg.Version, "none", nil, s.diags)); e != nil {
+	if e := a.view.document(planDocument(a.cfg.Version, "none", nil, s.diags)); e != nil {
 		return exitWith(ExitWorld, e)
 	}
 	return err
