@@ -147,8 +147,11 @@ func (a *app) relative(file string) string {
 	return file
 }
 
-// writeAside replaces a file's content at once, keeping its mode.
+// writeAside replaces a file's content at once, keeping its mode. A link stays one: the file that it names is replaced.
 func writeAside(file string, content []byte) error {
+	if target, err := filepath.EvalSymlinks(file); err == nil {
+		file = target
+	}
 	mode := os.FileMode(0o644)
 	if st, err := os.Stat(file); err == nil {
 		mode = st.Mode().Perm()
