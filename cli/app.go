@@ -7,6 +7,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -63,6 +64,8 @@ type app struct {
 	view  *view
 	flags globalFlags
 	began bool // a command's own code has been reached: what fails now is not a matter of usage
+
+	claimed chan struct{} // closed once interrupts are the command's own affair
 }
 
 // globalFlags are those of every command.
@@ -78,10 +81,11 @@ type globalFlags struct {
 
 // Run runs one command line to its end and returns the code to exit with.
 func Run(ctx context.Context, cfg Config) Exit {
-	a := &app{cfg: cfg, view: &view{out: cfg.Stdout, err: cfg.Stderr, width: func() int { return terminalWidth(cfg.Stderr) }}}
+	a := &app{cfg: cfg, claimed: make(chan struct{}),
+		view: &view{out: cfg.Stdout, err: cfg.Stderr, width: func() int { return terminalWidth(cfg.Stderr) }}}
 	root := a.root()
 	root.SetArgs(cfg.Args)
-	err := root.ExecuteContext(ctx)
+	err := a.interruptible(ctx, root.ExecuteContext)
 	if err == nil {
 		return ExitDone
 	}
@@ -93,6 +97,27 @@ func Run(ctx context.Context, cfg Config) Exit {
 		fmt.Fprintf(cfg.Stderr, "%s %s\n", a.view.paintErr(red, "pbuild:"), printable(text))
 	}
 	return code
+}
+
+// interruptible ends a command at the first interrupt, unless it has claimed them. What does not come to its end soon ends with the process: it has nothing to lose.
+func (a *app) interruptible(ctx context.Context, command func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- command(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-a.claimed:
+		return <-done
+	case <-a.cfg.Interrupts:
+	}
+	cancel()
+	select {
+	case <-done:
+	case <-time.After(time.Second):
+	}
+	return exitWith(ExitInterrupted, errors.New("interrupted"))
 }
 
 func isSaid(err error) bool {

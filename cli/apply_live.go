@@ -79,6 +79,7 @@ func (ap *applying) ticking() (quit func()) {
 
 // interrupts turns the first interrupt into a closed channel and the second into a cancelled context.
 func (a *app) interrupts(ctx context.Context, say func(string)) (_ context.Context, stop <-chan struct{}, release func()) {
+	close(a.claimed)
 	ctx, cancel := context.WithCancel(ctx)
 	stopping := make(chan struct{})
 	go func() {
