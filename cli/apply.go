@@ -137,6 +137,9 @@ func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err erro
 	if err == nil {
 		err = a.confirm(f, p)
 	}
+	if err == nil && f.out != "" {
+		err = s.savePlan(p, &f.planFlags, args)
+	}
 	if err != nil {
 		st.Close() // nothing was written
 		return err
