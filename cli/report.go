@@ -81,7 +81,7 @@ func (a *app) report(cmd *cobra.Command, name, format string) error {
 		if err != nil {
 			return exitWith(ExitUsage, err)
 		}
-		if _, err := a.view.out.Write(text); err != nil {
+		if err := a.view.raw(text); err != nil {
 			return exitWith(ExitWorld, err)
 		}
 	}
