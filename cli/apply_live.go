@@ -8,21 +8,9 @@ import (
 	"time"
 )
 
-// openStreams opens everything that the event stream goes to.
+// openStreams opens everything that the event stream goes to. What the user named comes first: where that cannot be opened, there is no run.
 func (ap *applying) openStreams() error {
 	ap.stream = &stream{address: ap.plan.Address}
-	file, err := ap.store.CreateRun(ap.run)
-	if err != nil {
-		return exitWith(ExitWorld, err)
-	}
-	ap.closers = append(ap.closers, file.Close)
-	ap.stream.brief = append(ap.stream.brief, file)
-	ap.runFile = file
-	if ap.app.view.json {
-		w := bufio.NewWriter(ap.app.view.out)
-		ap.closers = append(ap.closers, w.Flush)
-		ap.stream.full = append(ap.stream.full, lineFlusher{w})
-	}
 	if ap.flags.jsonInto != "" {
 		f, err := os.Create(ap.flags.jsonInto)
 		if err != nil {
@@ -32,6 +20,18 @@ func (ap *applying) openStreams() error {
 		ap.closers = append(ap.closers, func() error { return errors.Join(w.Flush(), f.Close()) })
 		ap.stream.full = append(ap.stream.full, w)
 	}
+	if ap.app.view.json {
+		w := bufio.NewWriter(ap.app.view.out)
+		ap.closers = append(ap.closers, w.Flush)
+		ap.stream.full = append(ap.stream.full, lineFlusher{w})
+	}
+	file, err := ap.store.CreateRun(ap.run)
+	if err != nil {
+		return exitWith(ExitWorld, err)
+	}
+	ap.closers = append(ap.closers, file.Close)
+	ap.stream.brief = append(ap.stream.brief, file)
+	ap.runFile = file
 	return nil
 }
 
