@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -85,12 +87,21 @@ func Run(ctx context.Context, cfg Config) Exit {
 		view: &view{out: cfg.Stdout, err: cfg.Stderr, width: func() int { return terminalWidth(cfg.Stderr) }}}
 	root := a.root()
 	root.SetArgs(cfg.Args)
-	err := a.interruptible(ctx, root.ExecuteContext)
+	detailed := false
+	err := a.interruptible(ctx, func(ctx context.Context) error {
+		cmd, err := root.ExecuteContextC(ctx)
+		detailed = a.wantsDetail(cmd)
+		return err
+	})
 	if err == nil {
 		return ExitDone
 	}
 	code := codeOf(err)
-	if !a.began && code == ExitWorld {
+	switch {
+	case a.began || code == ExitInterrupted:
+	case detailed:
+		code = ExitFailed
+	case code == ExitWorld:
 		code = ExitUsage
 	}
 	if text := err.Error(); !isSaid(err) {
@@ -118,6 +129,13 @@ func (a *app) interruptible(ctx context.Context, command func(context.Context) e
 	case <-time.After(time.Second):
 	}
 	return exitWith(ExitInterrupted, errors.New("interrupted"))
+}
+
+// wantsDetail says of a command that did not come to its own code whether it is a plan of which 2 would say that there is something to do.
+func (a *app) wantsDetail(cmd *cobra.Command) bool {
+	const name = "detailed-exitcode"
+	env, _ := strconv.ParseBool(a.getenv(flagVariable(name)))
+	return !a.began && cmd.Name() == "plan" && (env || slices.Contains(a.cfg.Args, "--"+name))
 }
 
 func isSaid(err error) bool {
