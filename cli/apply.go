@@ -147,8 +147,7 @@ func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err erro
 	collectAsUsual()
 	ap := &applying{session: s, flags: f, store: st, plan: p, run: a.runID()}
 	code, err := ap.do(ctx)
-	whole := len(args) == 0 && len(f.replace) == 0
-	if err == nil && whole {
+	if err == nil && f.whole(args) {
 		ap.remember()
 	}
 	if e := st.Close(); err == nil && e != nil {

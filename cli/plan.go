@@ -43,6 +43,11 @@ func (f *planFlags) check() error {
 	return nil
 }
 
+// whole says that a plan is of the whole workspace as it is now, so that the next may begin from its snapshot.
+func (f *planFlags) whole(args []string) bool {
+	return len(args) == 0 && len(f.replace) == 0 && !f.noProbe
+}
+
 func (a *app) planCommand() *cobra.Command {
 	f := &planFlags{}
 	cmd := &cobra.Command{
@@ -106,7 +111,7 @@ func (a *app) makePlan(ctx context.Context, f *planFlags, args []string) (change
 		}
 		graph = d.String()
 	}
-	if len(args) == 0 && len(f.replace) == 0 {
+	if f.whole(args) {
 		s.writeSnapshot(s.store, p, graph)
 	}
 	if f.out != "" {
