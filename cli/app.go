@@ -176,7 +176,7 @@ func (a *app) root() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	f := root.PersistentFlags()
 	f.SortFlags = false
-	f.StringVarP(&a.flags.dir, "directory", "C", "", "work in `DIR` instead of the current directory")
+	f.StringVarP(&a.flags.dir, "directory", "C", "", "the workspace is in `DIR`, not in the current directory")
 	f.StringArrayVar(&a.flags.vars, "var", nil, "set a variable: `NAME=VALUE`")
 	f.StringArrayVar(&a.flags.varFiles, "var-file", nil, "read variables from `FILE`")
 	f.BoolVar(&a.flags.json, "json", false, "print JSON")

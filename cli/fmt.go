@@ -18,7 +18,7 @@ func (a *app) fmtCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fmt [FILE... | -]",
 		Short: "Rewrite *.hcl files in the canonical layout",
-		Long: `Rewrite *.hcl files of the workspace, or those named, in the canonical layout, and print their names.
+		Long: `Rewrite *.hcl files of the workspace, or those named from there, in the canonical layout, and print their names.
 "-" formats standard input to standard output. With --check nothing is written, and a file that would change makes the exit code 1.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if slices.Contains(args, "-") {
