@@ -8,9 +8,8 @@ RACE ?= $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/pbuild .
 
-# The race detector would sleep a second at the end of every process, of which the root package starts thousands.
 test:
-	GORACE=atexit_sleep_ms=0 $(GO) test $(RACE) -timeout 40m ./...
+	$(GO) test $(RACE) -timeout 40m ./...
 
 # What a change is checked with while it is being written.
 short:

@@ -146,3 +146,41 @@ func TestInterruptedTwice(t *testing.T) {
 		t.Errorf("the next apply exits with %d", code)
 	}
 }
+
+// What runs no tasks ends at the first interrupt, with what it has started: here the probe of a plan.
+func TestInterruptedPlan(t *testing.T) {
+	w := newWorkspace(t, nil)
+	fifo := filepath.Join(w.dir, "fifo")
+	w.write("benchmarks.hcl", `
+runtime "slow" {
+  host {}
+  probe = ["sh", "-c", "echo up > `+fifo+`; exec sleep 1000"]
+}
+task "a" {
+  command = ["true"]
+  runtime = runtime.slow
+}
+`)
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range [][]string{{"plan"}, {"apply"}} {
+		cmd := w.command(command...)
+		var errs strings.Builder
+		cmd.Stderr = &errs
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.read("fifo"); got != "up\n" {
+			t.Fatalf("the probe said %q", got)
+		}
+		cmd.Process.Signal(os.Interrupt)
+		late := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+		cmd.Wait()
+		late.Stop()
+		if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(errs.String(), "pbuild: interrupted") {
+			t.Errorf("%v: exit %d: %s", command, code, errs.String())
+		}
+		w.alone()
+	}
+}

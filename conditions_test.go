@@ -42,6 +42,7 @@ var isolation = sync.OnceValue(func() run.Isolation {
 	if err != nil {
 		return run.IsolationNone
 	}
+	defer trees.Close()
 	r, err := host.New(host.Options{States: filepath.Join(dir, "states"), Scratch: filepath.Join(dir, "scratch"), Trees: trees, MaxIsolation: run.IsolationSealed})
 	if err != nil {
 		return run.IsolationNone

@@ -47,14 +47,27 @@ func TestMain(m *testing.M) {
 	testscript.Main(plainRun{m}, map[string]func(){"pbuild": main})
 }
 
-// A plainRun takes pbuild's own variables out of the environment, so that what a developer or CI has set says nothing in a test.
+// A plainRun runs the tests in an environment of their own, so that what a developer or CI has set says nothing in them, nor in what they start.
 type plainRun struct{ *testing.M }
 
 func (m plainRun) Run() int {
-	for _, kv := range os.Environ() {
-		if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "PBUILD_") {
-			os.Unsetenv(name)
+	home, err := os.MkdirTemp("", "pbuild-home-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(home)
+	plain := map[string]string{
+		"HOME": home, "LANG": "C.UTF-8", "TZ": "UTC", "GIT_CONFIG_NOSYSTEM": "1",
+		"GORACE": "atexit_sleep_ms=0", // the race detector would sleep a second at the end of every process
+	}
+	for _, name := range []string{"PATH", "TMPDIR", "GORACE", "REQUIRE_PYTEST", "CRASH_SEED"} {
+		if v, ok := os.LookupEnv(name); ok {
+			plain[name] = v
 		}
+	}
+	os.Clearenv()
+	for name, v := range plain {
+		os.Setenv(name, v)
 	}
 	return m.M.Run()
 }
@@ -70,11 +83,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("PBUILD_SCRATCH", filepath.Join(e.WorkDir, ".tmp", "scratch"))
 			e.Setenv("NO_COLOR", "1")
-			for _, name := range []string{"GOPROXY", "GOSUMDB", "GONOSUMDB", "GOFLAGS", "SSL_CERT_FILE", "GORACE"} { // how this machine reaches modules, and what the race detector is told
-				if v, ok := os.LookupEnv(name); ok {
-					e.Setenv(name, v)
-				}
-			}
+			e.Setenv("GORACE", os.Getenv("GORACE"))
 			return nil
 		},
 		Condition: scriptCondition,
@@ -208,7 +217,6 @@ func scriptPredict(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(layOver(filepath.Join(tmp, "b"), over))
 	cmd := exec.Command("git", "diff", "--no-index", "--no-prefix", "--no-renames", "--binary", "--full-index", "a", "b")
 	cmd.Dir = tmp
-	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull)
 	patch, err := cmd.Output()
 	if e, ok := err.(*exec.ExitError); err != nil && (!ok || e.ExitCode() != 1) { // 1: they differ
 		ts.Fatalf("git diff: %v", err)

@@ -59,6 +59,10 @@ func run(o *options, sizes, dir string, out io.Writer) error {
 		defer os.RemoveAll(made)
 		dir = made
 	}
+	dir, err := filepath.Abs(dir) // commands run in directories of their own
+	if err != nil {
+		return err
+	}
 	if err := o.build(dir); err != nil {
 		return err
 	}

@@ -7,9 +7,12 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -63,6 +66,8 @@ type app struct {
 	view  *view
 	flags globalFlags
 	began bool // a command's own code has been reached: what fails now is not a matter of usage
+
+	claimed chan struct{} // closed once interrupts are the command's own affair
 }
 
 // globalFlags are those of every command.
@@ -78,21 +83,59 @@ type globalFlags struct {
 
 // Run runs one command line to its end and returns the code to exit with.
 func Run(ctx context.Context, cfg Config) Exit {
-	a := &app{cfg: cfg, view: &view{out: cfg.Stdout, err: cfg.Stderr, width: func() int { return terminalWidth(cfg.Stderr) }}}
+	a := &app{cfg: cfg, claimed: make(chan struct{}),
+		view: &view{out: cfg.Stdout, err: cfg.Stderr, width: func() int { return terminalWidth(cfg.Stderr) }}}
 	root := a.root()
 	root.SetArgs(cfg.Args)
-	err := root.ExecuteContext(ctx)
+	detailed := false
+	err := a.interruptible(ctx, func(ctx context.Context) error {
+		cmd, err := root.ExecuteContextC(ctx)
+		detailed = a.wantsDetail(cmd)
+		return err
+	})
 	if err == nil {
 		return ExitDone
 	}
 	code := codeOf(err)
-	if !a.began && code == ExitWorld {
+	switch {
+	case a.began || code == ExitInterrupted:
+	case detailed:
+		code = ExitFailed
+	case code == ExitWorld:
 		code = ExitUsage
 	}
 	if text := err.Error(); !isSaid(err) {
 		fmt.Fprintf(cfg.Stderr, "%s %s\n", a.view.paintErr(red, "pbuild:"), printable(text))
 	}
 	return code
+}
+
+// interruptible ends a command at the first interrupt, unless it has claimed them. What does not come to its end soon ends with the process: it has nothing to lose.
+func (a *app) interruptible(ctx context.Context, command func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- command(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-a.claimed:
+		return <-done
+	case <-a.cfg.Interrupts:
+	}
+	cancel()
+	select {
+	case <-done:
+	case <-time.After(time.Second):
+	}
+	return exitWith(ExitInterrupted, errors.New("interrupted"))
+}
+
+// wantsDetail says of a command that did not come to its own code whether it is a plan of which 2 would say that there is something to do.
+func (a *app) wantsDetail(cmd *cobra.Command) bool {
+	const name = "detailed-exitcode"
+	env, _ := strconv.ParseBool(a.getenv(flagVariable(name)))
+	return !a.began && cmd.Name() == "plan" && (env || slices.Contains(a.cfg.Args, "--"+name))
 }
 
 func isSaid(err error) bool {
@@ -133,7 +176,7 @@ func (a *app) root() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	f := root.PersistentFlags()
 	f.SortFlags = false
-	f.StringVarP(&a.flags.dir, "directory", "C", "", "work in `DIR` instead of the current directory")
+	f.StringVarP(&a.flags.dir, "directory", "C", "", "the workspace is in `DIR`, not in the current directory")
 	f.StringArrayVar(&a.flags.vars, "var", nil, "set a variable: `NAME=VALUE`")
 	f.StringArrayVar(&a.flags.varFiles, "var-file", nil, "read variables from `FILE`")
 	f.BoolVar(&a.flags.json, "json", false, "print JSON")

@@ -56,7 +56,7 @@ is recorded, so the next apply goes on from there. An argument that is a file ma
 	f.register(cmd)
 	fs := cmd.Flags()
 	fs.BoolVarP(&f.dryRun, "dry-run", "n", false, "plan only")
-	fs.BoolVar(&f.failFast, "fail-fast", false, "start nothing more after a failure")
+	fs.BoolVar(&f.failFast, "fail-fast", false, "start nothing more after a failure, but for what a gate makes an outcome of")
 	fs.DurationVar(&f.lockTimeout, "lock-timeout", 0, "wait so long for another apply to end")
 	fs.BoolVarP(&f.yes, "yes", "y", false, "do not ask before samples are drawn from a paid model")
 	fs.BoolVar(&f.autoApprove, "auto-approve", false, "the same as --yes")
@@ -137,6 +137,9 @@ func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err erro
 	if err == nil {
 		err = a.confirm(f, p)
 	}
+	if err == nil && f.out != "" {
+		err = s.savePlan(p, &f.planFlags, args)
+	}
 	if err != nil {
 		st.Close() // nothing was written
 		return err
@@ -144,8 +147,7 @@ func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err erro
 	collectAsUsual()
 	ap := &applying{session: s, flags: f, store: st, plan: p, run: a.runID()}
 	code, err := ap.do(ctx)
-	whole := len(args) == 0 && len(f.replace) == 0
-	if err == nil && whole {
+	if err == nil && f.whole(args) {
 		ap.remember()
 	}
 	if e := st.Close(); err == nil && e != nil {

@@ -8,21 +8,9 @@ import (
 	"time"
 )
 
-// openStreams opens everything that the event stream goes to.
+// openStreams opens everything that the event stream goes to. What the user named comes first: where that cannot be opened, there is no run.
 func (ap *applying) openStreams() error {
 	ap.stream = &stream{address: ap.plan.Address}
-	file, err := ap.store.CreateRun(ap.run)
-	if err != nil {
-		return exitWith(ExitWorld, err)
-	}
-	ap.closers = append(ap.closers, file.Close)
-	ap.stream.brief = append(ap.stream.brief, file)
-	ap.runFile = file
-	if ap.app.view.json {
-		w := bufio.NewWriter(ap.app.view.out)
-		ap.closers = append(ap.closers, w.Flush)
-		ap.stream.full = append(ap.stream.full, lineFlusher{w})
-	}
 	if ap.flags.jsonInto != "" {
 		f, err := os.Create(ap.flags.jsonInto)
 		if err != nil {
@@ -32,6 +20,18 @@ func (ap *applying) openStreams() error {
 		ap.closers = append(ap.closers, func() error { return errors.Join(w.Flush(), f.Close()) })
 		ap.stream.full = append(ap.stream.full, w)
 	}
+	if ap.app.view.json {
+		w := bufio.NewWriter(ap.app.view.out)
+		ap.closers = append(ap.closers, w.Flush)
+		ap.stream.full = append(ap.stream.full, lineFlusher{w})
+	}
+	file, err := ap.store.CreateRun(ap.run)
+	if err != nil {
+		return exitWith(ExitWorld, err)
+	}
+	ap.closers = append(ap.closers, file.Close)
+	ap.stream.brief = append(ap.stream.brief, file)
+	ap.runFile = file
 	return nil
 }
 
@@ -79,6 +79,7 @@ func (ap *applying) ticking() (quit func()) {
 
 // interrupts turns the first interrupt into a closed channel and the second into a cancelled context.
 func (a *app) interrupts(ctx context.Context, say func(string)) (_ context.Context, stop <-chan struct{}, release func()) {
+	close(a.claimed)
 	ctx, cancel := context.WithCancel(ctx)
 	stopping := make(chan struct{})
 	go func() {

@@ -20,12 +20,9 @@ func (ap *applying) finish(sum *apply.Summary) Exit {
 	code := exitOf(sum)
 	ap.stream.summary(sum, excluded, code, ap.app.cfg.Clock())
 	v := ap.app.view
-	w := v.err
-	if !v.json {
-		w = v.out
-	}
+	w, color := v.summary()
 	if failed := ap.roots(sum); len(failed) > 0 && (sum.Run > screenful || ap.untold) {
-		fmt.Fprintf(w, "%s\n", paint(v.errColor, red, "Failed:"))
+		fmt.Fprintf(w, "%s\n", paint(color, red, "Failed:"))
 		for _, id := range failed[:min(10, len(failed))] {
 			fmt.Fprintf(w, "  %s: %s\n", printable(ap.address(id)), printable(firstLine(ap.cause(&sum.Ends[id], id))))
 		}
@@ -33,7 +30,7 @@ func (ap *applying) finish(sum *apply.Summary) Exit {
 			fmt.Fprintf(w, "  and %d more\n", n)
 		}
 	}
-	fmt.Fprintf(w, "%s\n", paint(v.color && !v.json, bold, summarySentence(sum, excluded)))
+	fmt.Fprintf(w, "%s\n", paint(color, bold, summarySentence(sum, excluded)))
 	if v.quiet {
 		return code
 	}

@@ -61,13 +61,13 @@ func (e *estimate) left(slots int) (time.Duration, bool) {
 		total += k.known
 		switch {
 		case k.samples > 0:
-			total += time.Duration(k.unknown) * k.past / time.Duration(k.samples)
+			total += time.Duration(k.unknown) * (k.past / time.Duration(k.samples)) // the other order would overflow for many tasks
 			seen += k.unknown
 		default:
 			blind += k.unknown
 		}
 	}
-	if blind > seen && blind > 0 && total == 0 {
+	if blind > seen && total == 0 {
 		return 0, false
 	}
 	left := total / time.Duration(slots)

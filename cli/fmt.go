@@ -18,7 +18,7 @@ func (a *app) fmtCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fmt [FILE... | -]",
 		Short: "Rewrite *.hcl files in the canonical layout",
-		Long: `Rewrite *.hcl files of the workspace, or those named, in the canonical layout, and print their names.
+		Long: `Rewrite *.hcl files of the workspace, or those named from there, in the canonical layout, and print their names.
 "-" formats standard input to standard output. With --check nothing is written, and a file that would change makes the exit code 1.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if slices.Contains(args, "-") {
@@ -147,8 +147,11 @@ func (a *app) relative(file string) string {
 	return file
 }
 
-// writeAside replaces a file's content at once, keeping its mode.
+// writeAside replaces a file's content at once, keeping its mode. A link stays one: the file that it names is replaced.
 func writeAside(file string, content []byte) error {
+	if target, err := filepath.EvalSymlinks(file); err == nil {
+		file = target
+	}
 	mode := os.FileMode(0o644)
 	if st, err := os.Stat(file); err == nil {
 		mode = st.Mode().Perm()

@@ -26,6 +26,7 @@ func (a *app) graphCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			defer s.close()
 			var ids []task.ID
 			if c != nil {
 				ids = c.tasks

@@ -18,6 +18,9 @@ report. Nothing that is there already is overwritten.`,
 		Args: noArgs,
 		// The directory may be yet to be made, so that the checks of other commands do not hold.
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.flagsFromEnviron(cmd.Flags()); err != nil {
+				return err
+			}
 			if a.flags.dir != "" {
 				if err := os.MkdirAll(a.flags.dir, 0o777); err != nil {
 					return usagef("-C: %v", err)

@@ -19,6 +19,7 @@ func (a *app) listCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			defer s.close()
 			listed := listedSteps(s.graph, c)
 			if deps {
 				listed = withDependencies(s.graph, listed)
@@ -32,7 +33,7 @@ func (a *app) listCommand() *cobra.Command {
 					t := &s.graph.Tasks[l.object.Steps[l.step].Task]
 					a.view.printf("    %s\n", a.view.paint(dim, t.Spec.Kind().Name))
 					for _, d := range t.Deps {
-						a.view.printf("    %s\n", a.view.paint(dim, "<- "+printable(s.address(d.On))+" as "+d.Role))
+						a.view.printf("    %s\n", a.view.paint(dim, "<- "+printable(s.address(d.On)+" as "+d.Role)))
 					}
 				}
 			}

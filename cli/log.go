@@ -149,10 +149,7 @@ func (a *app) showLog(st *store.Store, addr string, l *loggedRun, only string) e
 		}{formatVersion, addr, l.run, string(stdout), string(stderr)})
 	}
 	text := map[string][]byte{"": both, "stdout": stdout, "stderr": stderr}[only]
-	if isTerminal(a.view.out) {
-		text = []byte(printable(string(text)))
-	}
-	if _, err := a.view.out.Write(text); err != nil {
+	if err := a.view.raw(text); err != nil {
 		return exitWith(ExitWorld, err)
 	}
 	if len(both) == 0 {

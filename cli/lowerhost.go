@@ -17,7 +17,6 @@ import (
 
 	"pbuild/bench/decl"
 	"pbuild/bench/formats"
-
 	"pbuild/bench/kind"
 	"pbuild/engine/digest"
 	"pbuild/engine/store"
@@ -40,7 +39,7 @@ type lowerHost struct {
 
 func newLowerHost(ctx context.Context, a *app, ws *decl.Workspace, noProbe bool) *lowerHost {
 	h := &lowerHost{dir: ws.Dir, ws: ws, files: map[string][]byte{}}
-	h.probes = openProbes(ctx, filepath.Join(ws.Dir, stateDir), a.getenv("PATH"), noProbe)
+	h.probes = openProbes(ctx, a.cfg.Clock, filepath.Join(ws.Dir, stateDir), a.getenv("PATH"), noProbe)
 	h.listed = &listings{dir: ws.Dir, dirs: map[string][]fs.DirEntry{}, digests: map[string]digest.Digest{}}
 	return h
 }

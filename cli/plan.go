@@ -43,6 +43,11 @@ func (f *planFlags) check() error {
 	return nil
 }
 
+// whole says that a plan is of the whole workspace as it is now, so that the next may begin from its snapshot.
+func (f *planFlags) whole(args []string) bool {
+	return len(args) == 0 && len(f.replace) == 0 && !f.noProbe
+}
+
 func (a *app) planCommand() *cobra.Command {
 	f := &planFlags{}
 	cmd := &cobra.Command{
@@ -106,7 +111,7 @@ func (a *app) makePlan(ctx context.Context, f *planFlags, args []string) (change
 		}
 		graph = d.String()
 	}
-	if len(args) == 0 && len(f.replace) == 0 {
+	if f.whole(args) {
 		s.writeSnapshot(s.store, p, graph)
 	}
 	if f.out != "" {
@@ -116,7 +121,8 @@ func (a *app) makePlan(ctx context.Context, f *planFlags, args []string) (change
 	}
 	if a.view.json {
 		d := planDocument(a.cfg.Version, graph, p, s.diags)
-		if err := writePlan(a.view.out, d, p, f.all); err != nil {
+		d.Tasks = planTasks(p, f.all)
+		if err := a.view.document(d); err != nil {
 			return false, exitWith(ExitWorld, err)
 		}
 	} else {
@@ -132,7 +138,7 @@ func (a *app) makePlan(ctx context.Context, f *planFlags, args []string) (change
 
 // planFailed prints the document of a plan that could not be made.
 func (a *app) planFailed(s *session, err error) error {
-	if e := encodePlan(a.view.out, planDocument(a.cfg.Version, "none", nil, s.diags)); e != nil {
+	if e := a.view.document(planDocument(a.cfg.Version, "none", nil, s.diags)); e != nil {
 		return exitWith(ExitWorld, e)
 	}
 	return err

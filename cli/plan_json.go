@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"io"
 
 	"pbuild/bench/decl"
@@ -12,7 +11,7 @@ import (
 // formatVersion is in every JSON document. It rises when a reader of the old form would misread the new one.
 const formatVersion = 1
 
-// A planJSON is the document of `plan --json` but for its tasks, which are written as they are made.
+// A planJSON is the document of `plan --json`.
 type planJSON struct {
 	FormatVersion int              `json:"format_version"`
 	Pbuild        string           `json:"pbuild"`
@@ -106,22 +105,19 @@ func planDocument(version string, graph string, p *plan.Plan, ds decl.Diagnostic
 	return d
 }
 
-// writePlan writes the document, task by task: run and maybe, with all also reuse.
-func writePlan(w io.Writer, d *planJSON, p *plan.Plan, all bool) error {
+// planTasks lists the tasks that run or may run, with all also those that are reused.
+func planTasks(p *plan.Plan, all bool) []planTaskJSON {
+	out := []planTaskJSON{}
 	for i := range p.Items {
 		item := &p.Items[i]
 		if !p.Wanted[i] || item.Decision == plan.Unneeded || item.Decision == plan.Reuse && !all {
 			continue
 		}
 		id := task.ID(i)
-		d.Tasks = append(d.Tasks, planTaskJSON{p.Address(id), p.Graph.Tasks[id].Spec.Kind().Name, item.Decision.String(), reasonsJSON(p.Reasons(id))})
+		out = append(out, planTaskJSON{p.Address(id), p.Graph.Tasks[id].Spec.Kind().Name, item.Decision.String(), reasonsJSON(p.Reasons(id))})
 	}
-	return encodePlan(w, d)
+	return out
 }
 
-func encodePlan(w io.Writer, d *planJSON) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", " ")
-	return e.Encode(d)
-}
+// encodePlan is for whoever has no view.
+func encodePlan(w io.Writer, d *planJSON) error { return (&view{out: w}).document(d) }

@@ -181,7 +181,7 @@ func (v *view) showBlocks(p *plan.Plan) {
 			continue
 		}
 		rows = append(rows, []string{v.paint(bold, b.block), v.countCell(b.tally, plan.Run, "run", green),
-			v.countCell(b.tally, plan.Maybe, "maybe", yellow), v.countCell(b.tally, plan.Reuse, "reuse", dim), v.paint(dim, b.why())})
+			v.countCell(b.tally, plan.Maybe, "maybe", yellow), v.countCell(b.tally, plan.Reuse, "reuse", dim), v.paint(dim, printable(b.why()))})
 	}
 	if len(rows) == 0 {
 		return

@@ -25,6 +25,7 @@ import (
 // name the tool itself.
 type probes struct {
 	ctx     context.Context
+	clock   func() time.Time
 	file    string
 	path    string // the caller's PATH
 	noProbe bool
@@ -41,6 +42,7 @@ type probeResult struct {
 	Program  string        `json:"program"` // after all links
 	Size     int64         `json:"size"`
 	Modified int64         `json:"modified"` // Unix nanoseconds
+	Ran      int64         `json:"ran"`      // Unix nanoseconds
 	Output   string        `json:"output"`
 	Identity digest.Digest `json:"identity"`
 }
@@ -50,8 +52,8 @@ const (
 	probeTimeout = time.Minute
 )
 
-func openProbes(ctx context.Context, state, path string, noProbe bool) *probes {
-	p := &probes{ctx: ctx, file: filepath.Join(state, probesFile), path: run.AbsolutePath(path), noProbe: noProbe,
+func openProbes(ctx context.Context, clock func() time.Time, state, path string, noProbe bool) *probes {
+	p := &probes{ctx: ctx, clock: clock, file: filepath.Join(state, probesFile), path: run.AbsolutePath(path), noProbe: noProbe,
 		known: map[string]probeResult{}, used: map[string]probeResult{}}
 	if b, err := os.ReadFile(p.file); err == nil && json.Unmarshal(b, &p.known) != nil {
 		p.known = map[string]probeResult{} // damaged: the probes run again
@@ -100,19 +102,19 @@ func (p *probes) identity(name string, argv []string, env map[string]string, pat
 	if now.Output, err = p.run(program, argv, env, path); err != nil {
 		return digest.Digest{}, err
 	}
-	now.Identity = digest.Of([]byte(now.Output))
+	now.Identity, now.Ran = digest.Of([]byte(now.Output)), p.clock().UnixNano()
 	p.used[id], p.changed = now, true
 	return now.Identity, nil
 }
 
-// last is the result of a runtime whose arguments or environment have changed since.
-func (p *probes) last(name string) (probeResult, bool) {
-	for _, id := range slices.Sorted(maps.Keys(p.known)) {
-		if p.known[id].Runtime == name {
-			return p.known[id], true
+// last is the newest result of a runtime whose arguments or environment have changed since.
+func (p *probes) last(name string) (newest probeResult, ok bool) {
+	for _, r := range p.known {
+		if r.Runtime == name && (!ok || r.Ran > newest.Ran) {
+			newest, ok = r, true
 		}
 	}
-	return probeResult{}, false
+	return newest, ok
 }
 
 // look finds a program on a PATH.

@@ -62,6 +62,9 @@ func newProgress(v *view, p *plan.Plan, slots, tail int, expect func(task.ID) ti
 	return g
 }
 
+// name is a task's address, fit to be printed.
+func (g *progress) name(id task.ID) string { return printable(g.plan.Address(id)) }
+
 func (g *progress) kind(id task.ID) string { return g.plan.Graph.Tasks[id].Spec.Kind().Name }
 
 func (g *progress) event(e apply.Event) {
@@ -73,10 +76,10 @@ func (g *progress) event(e apply.Event) {
 	case "end":
 		g.end(e)
 	case "retry":
-		g.say(e.Time, "%s %s: try %d: %s", g.v.paintErr(yellow, "retry"), g.plan.Address(e.Task), e.Attempt, e.Detail)
+		g.say(e.Time, "%s %s: try %d: %s", g.v.paintErr(yellow, "retry"), g.name(e.Task), e.Attempt, printable(e.Detail))
 	case "note":
 		if e.Code == verdict.FlagStateDrift || g.v.verbose {
-			g.say(e.Time, "%s %s: %s", g.v.paintErr(yellow, e.Code), g.plan.Address(e.Task), e.Detail)
+			g.say(e.Time, "%s %s: %s", g.v.paintErr(yellow, e.Code), g.name(e.Task), printable(e.Detail))
 		}
 	}
 }
@@ -98,11 +101,11 @@ func (g *progress) end(e apply.Event) {
 		g.failure(e)
 	case "skipped":
 		if g.v.verbose {
-			g.say(e.Time, "%s %s: %s", g.v.paintErr(yellow, "skipped"), g.plan.Address(e.Task), e.Detail)
+			g.say(e.Time, "%s %s: %s", g.v.paintErr(yellow, "skipped"), g.name(e.Task), printable(e.Detail))
 		}
 	case "done":
 		if ran && !g.v.live && !g.v.quiet && (g.v.verbose || g.told(e)) {
-			g.say(e.Time, "[%d/%d] %s %s%s", g.ended, g.total, seconds(elapsed(e.Record)), g.plan.Address(e.Task), verdictWord(e.Record))
+			g.say(e.Time, "[%d/%d] %s %s%s", g.ended, g.total, seconds(elapsed(e.Record)), g.name(e.Task), verdictWord(e.Record))
 		}
 	}
 }
@@ -134,7 +137,7 @@ func verdictWord(r *task.Record) string {
 
 // failure shows a failed task with the last lines of its log. A gate that rejects has none: those of the step that decided are shown.
 func (g *progress) failure(e apply.Event) {
-	word, name, logged, log, hint := "failed", g.plan.Address(e.Task), e.Task, e.Data, ""
+	word, name, logged, log, hint := "failed", g.name(e.Task), e.Task, e.Data, ""
 	switch r := e.Record; {
 	case r == nil || r.Status == task.Failed:
 	case r.Status != task.OK:
@@ -148,13 +151,13 @@ func (g *progress) failure(e apply.Event) {
 			logged, log = g.blame(e.Task, r)
 		}
 	}
-	g.say(e.Time, "%s %s: %s%s", g.v.paintErr(red, word), name, e.Detail, hint)
+	g.say(e.Time, "%s %s: %s%s", g.v.paintErr(red, word), name, printable(e.Detail), hint)
 	lines := lastLines(log, g.tail)
 	for _, l := range lines {
-		g.say(e.Time, "  %s %s", g.v.paintErr(dim, "|"), l)
+		g.say(e.Time, "  %s %s", g.v.paintErr(dim, "|"), printable(l))
 	}
 	if len(lines) > 0 {
-		g.say(e.Time, "  %s", g.v.paintErr(dim, "the whole log: pbuild log '"+g.plan.Address(logged)+"'"))
+		g.say(e.Time, "  %s", g.v.paintErr(dim, "the whole log: pbuild log '"+g.name(logged)+"'"))
 	}
 }
 
@@ -165,17 +168,17 @@ func lastLines(log []byte, n int) []string {
 		return nil
 	}
 	lines := strings.Split(text, "\n")
-	return lines[max(0, len(lines)-n):]
+	lines = lines[max(0, len(lines)-n):]
+	for i := range lines {
+		lines[i] = strings.TrimSuffix(lines[i], "\r")
+	}
+	return lines
 }
 
-// say writes one line above the frame.
+// say writes one line above the frame. What is not pbuild's own is printable already.
 func (g *progress) say(now time.Time, format string, args ...any) {
 	g.erase()
-	line := fmt.Sprintf(format, args...)
-	if !g.v.errColor {
-		line = printable(line)
-	}
-	g.buf.WriteString(line + "\n")
+	fmt.Fprintf(&g.buf, format+"\n", args...)
 	g.spoke = now
 	if g.v.live {
 		if !g.v.quiet {
@@ -200,7 +203,7 @@ func (g *progress) tick(now time.Time) {
 	} else if !g.v.quiet && now.Sub(g.spoke) >= heartbeat {
 		g.say(now, "%s", g.line(now))
 		if id, since := g.oldest(); id != task.None {
-			g.say(now, "  longest: %s, %s", g.plan.Address(id), seconds(now.Sub(since)))
+			g.say(now, "  longest: %s, %s", g.name(id), seconds(now.Sub(since)))
 		}
 	}
 	g.flush()
@@ -246,7 +249,7 @@ func (g *progress) frame(now time.Time) {
 	g.buf.WriteString(clip(g.line(now), width) + "\n")
 	g.drawn = 1
 	for _, id := range shown {
-		name := clip(printable(fmt.Sprintf("  %7s %s", clock(now.Sub(g.running[id])), g.plan.Address(id))), width)
+		name := clip(fmt.Sprintf("  %7s %s", clock(now.Sub(g.running[id])), g.name(id)), width)
 		g.buf.WriteString(g.v.paintErr(dim, name) + "\n")
 		g.drawn++
 	}
@@ -276,15 +279,12 @@ func (g *progress) oldest() (task.ID, time.Time) {
 	return task.None, time.Time{}
 }
 
-// clip cuts a line of text at the width of the terminal; a wrapped line would not be erased.
+// clip cuts a line of text at the width of the terminal, for which its colour goes; a wrapped line would not be erased.
 func clip(s string, width int) string {
 	if shownWidth(s) < width {
 		return s
 	}
-	if strings.Contains(s, "\x1b[") {
-		return s
-	}
-	r := []rune(s)
+	r := []rune(plainText(s))
 	return string(r[:max(0, min(len(r), width-2))]) + "…"
 }
 

@@ -155,6 +155,19 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
+func TestEstimateOfVeryMany(t *testing.T) {
+	var e estimate
+	for range 1000 {
+		e.add("test", time.Hour)
+	}
+	for range 499_000 {
+		e.add("test", 0)
+	}
+	if left, ok := e.left(500_000); !ok || left != time.Hour {
+		t.Errorf("left %v, %v", left, ok)
+	}
+}
+
 func TestClock(t *testing.T) {
 	for d, want := range map[time.Duration]string{0: "0s", 59400 * time.Millisecond: "59s", 59600 * time.Millisecond: "1m00s", 3725 * time.Second: "1h02m"} {
 		if got := clock(d); got != want {
@@ -251,5 +264,43 @@ func TestProgressPlainOfMany(t *testing.T) {
 	g.tick(after(20))
 	if s := shown(); s != "" {
 		t.Errorf("the counts are told again though nothing ended: %q", s)
+	}
+}
+
+// A terminal in colour shows no text of a log that could draw on it, and no line that it would wrap.
+func TestProgressInColour(t *testing.T) {
+	var b bytes.Buffer
+	p := testPlan()
+	g := newProgress(&view{err: &b, errColor: true, live: true, width: func() int { return 20 }}, p, 1, 5, func(task.ID) time.Duration { return 0 }, begin)
+	last := task.ID(len(p.Items) - 1)
+	g.event(apply.Event{Type: "start", Task: last, Time: after(1)})
+	g.event(apply.Event{Type: "end", Task: last, Phase: "failed", Detail: "exit\x1b[2J 3", Data: []byte("one\x1b]0;title\x07\r\n"),
+		Record: &task.Record{Outcome: task.Outcome{Status: task.Failed}}, Time: after(8)})
+	g.close()
+	for _, sequence := range []string{"\x1b[2J", "\x1b]0", "\x07", "\r"} {
+		if strings.Contains(b.String(), sequence) {
+			t.Errorf("the terminal is sent %q", sequence)
+		}
+	}
+	if !strings.Contains(b.String(), "one") || !strings.Contains(b.String(), "\x1b[31mfailed") {
+		t.Errorf("got %q", b.String())
+	}
+	for _, l := range strings.Split(b.String(), "\n") {
+		if strings.Contains(l, "running") && shownWidth(l) >= 20 {
+			t.Errorf("a line of the frame is wider than the terminal: %q", l)
+		}
+	}
+}
+
+// What an apply says in the end is coloured as the stream is that it goes to.
+func TestSummaryColour(t *testing.T) {
+	var out, err bytes.Buffer
+	v := &view{out: &out, err: &err, errColor: true}
+	if w, color := v.summary(); w != &out || color {
+		t.Errorf("on stdout: colour %v", color)
+	}
+	v.json = true
+	if w, color := v.summary(); w != &err || !color {
+		t.Errorf("beside a stream: colour %v", color)
 	}
 }

@@ -71,7 +71,7 @@ func (a *app) report(cmd *cobra.Command, name, format string) error {
 	if err != nil {
 		return err
 	}
-	failed := s.lastFailures()
+	failed := recentRuns(s.store).failed
 	for _, r := range list {
 		table, err := exec.Table(r.spec, s.recorded(p, r.id, failed), s.store.Blobs())
 		if err != nil {
@@ -81,7 +81,7 @@ func (a *app) report(cmd *cobra.Command, name, format string) error {
 		if err != nil {
 			return exitWith(ExitUsage, err)
 		}
-		if _, err := a.view.out.Write(text); err != nil {
+		if err := a.view.raw(text); err != nil {
 			return exitWith(ExitWorld, err)
 		}
 	}
@@ -110,15 +110,6 @@ func (s *session) reportsNamed(name string) ([]declaredReport, error) {
 		return nil, usagef("there is no report %q%s", name, didYouMean(name, names))
 	}
 	return list, nil
-}
-
-// lastFailures is what the last run left no record of, by address.
-func (s *session) lastFailures() map[string]failure {
-	r, err := lastRun(s.store)
-	if err != nil || r == nil {
-		return nil
-	}
-	return r.failed
 }
 
 // recorded tells how a report's inputs ended, as far as records hold now.

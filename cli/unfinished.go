@@ -3,6 +3,9 @@ package cli
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -11,16 +14,10 @@ import (
 	"pbuild/engine/task"
 )
 
-// unfinished tells which addresses the last run began and left no record of: it was killed, or they failed, and how. The run's stream is read when first
-// asked for.
+// unfinished tells which addresses recent runs began and left no record of: the run was killed, or they failed, and how. The runs' streams are read when
+// first asked for.
 func (s *session) unfinished(st *store.Store) func(address string) (failure string, began bool) {
-	read := sync.OnceValue(func() *pastRun {
-		r, err := lastRun(st)
-		if err != nil || r == nil {
-			return &pastRun{} // who began what is a courtesy
-		}
-		return r
-	})
+	read := sync.OnceValue(func() *pastRun { return recentRuns(st) })
 	return func(address string) (failure string, began bool) {
 		r := read()
 		if f, failed := r.failed[address]; failed {
@@ -30,12 +27,14 @@ func (s *session) unfinished(st *store.Store) func(address string) (failure stri
 	}
 }
 
-// A pastRun is what the event stream of a run says.
+// A pastRun is what the event stream of a run says, or those of several together.
 type pastRun struct {
 	id      string
 	open    map[string]bool    // addresses that began and did not end
 	failed  map[string]failure // those that failed and left no record
+	done    map[string]bool    // those that ran and left a record
 	summary *summaryJSON       // nil where the run has none (yet)
+	size    int                // of the stream, in bytes
 }
 
 // A failure is how a task ended that no record keeps.
@@ -45,6 +44,10 @@ type failure struct {
 	Detail string
 	Log    digest.Digest
 	Run    string
+}
+
+func newPastRun(id string) *pastRun {
+	return &pastRun{id: id, open: map[string]bool{}, failed: map[string]failure{}, done: map[string]bool{}}
 }
 
 // lastRun is the newest run; nil where there is none.
@@ -63,13 +66,18 @@ func readRun(st *store.Store, id string) (*pastRun, error) {
 		return nil, err
 	}
 	defer r.Close()
-	p := &pastRun{id: id, open: map[string]bool{}, failed: map[string]failure{}}
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		p.add(lines.Bytes())
+	p := newPastRun(id)
+	for lines := bufio.NewReader(r); ; {
+		line, err := lines.ReadBytes('\n')
+		p.size += len(line)
+		p.add(line)
+		if errors.Is(err, io.EOF) {
+			return p, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("run %s: %w", id, err)
+		}
 	}
-	return p, lines.Err()
 }
 
 func (p *pastRun) add(line []byte) {
@@ -88,7 +96,11 @@ func (p *pastRun) add(line []byte) {
 		if e.Status != task.Cancelled {
 			delete(p.open, e.Address)
 		}
-		if e.Phase == "failed" && e.Status != task.OK { // of what was rejected there is a record
+		switch {
+		case e.Phase == "skipped":
+		case e.Status == task.OK: // also of what was rejected there is a record
+			p.done[e.Address] = true
+		default:
 			f := failure{Time: e.Time, Status: e.Status, Detail: e.Detail, Run: p.id}
 			if d, err := digest.Parse(e.Log); err == nil {
 				f.Log = d
@@ -103,8 +115,53 @@ func (p *pastRun) add(line []byte) {
 	}
 }
 
-// recentRuns is how many runs are searched for a failure.
-const recentRuns = 20
+// How far back runs are searched: so many of them, and no further once so many bytes have been read.
+const (
+	recentCount = 20
+	recentBytes = 16 << 20
+)
+
+// recentRuns is what the newest runs say together: of each address the newest that says anything of it. It is for people, so what cannot be read is left out.
+func recentRuns(st *store.Store) *pastRun {
+	all := newPastRun("")
+	runs, err := st.Runs()
+	if err != nil {
+		return all
+	}
+	for _, id := range runs[:min(recentCount, len(runs))] {
+		if past, err := readRun(st, id); err == nil {
+			all.addOlder(past)
+		}
+		if all.size > recentBytes {
+			break
+		}
+	}
+	return all
+}
+
+// addOlder adds what an older run says of addresses of which the newer ones say nothing.
+func (p *pastRun) addOlder(o *pastRun) {
+	p.size += o.size
+	known := func(address string) bool {
+		_, failed := p.failed[address]
+		return failed || p.open[address] || p.done[address]
+	}
+	for address, f := range o.failed {
+		if !known(address) {
+			p.failed[address] = f
+		}
+	}
+	for address := range o.open {
+		if !known(address) {
+			p.open[address] = true
+		}
+	}
+	for address := range o.done {
+		if !known(address) {
+			p.done[address] = true
+		}
+	}
+}
 
 // lastFailure is the newest failure of any of the addresses since the run of a record, or ever where r is nil; nil where there is none.
 func lastFailure(st *store.Store, addrs []string, r *task.Record) *failure {
@@ -112,20 +169,12 @@ func lastFailure(st *store.Store, addrs []string, r *task.Record) *failure {
 	if r != nil {
 		since = time.Unix(0, r.Started)
 	}
-	runs, err := st.Runs()
-	if err != nil {
-		return nil
-	}
-	for _, id := range runs[:min(recentRuns, len(runs))] {
-		past, err := readRun(st, id)
-		if err != nil {
-			continue
-		}
-		for _, addr := range addrs {
-			if f, ok := past.failed[addr]; ok && f.Time.After(since) {
-				return &f
-			}
+	var newest *failure
+	failed := recentRuns(st).failed
+	for _, addr := range addrs {
+		if f, ok := failed[addr]; ok && f.Time.After(since) {
+			newest, since = &f, f.Time
 		}
 	}
-	return nil
+	return newest
 }

@@ -52,11 +52,28 @@ func (v *view) paintErr(s style, text string) string { return paint(v.errColor, 
 // printf writes the command's product.
 func (v *view) printf(format string, args ...any) { fmt.Fprintf(v.out, format, args...) }
 
+// raw writes what is not pbuild's own to the command's product: byte for byte, but on a terminal only what cannot draw on it.
+func (v *view) raw(text []byte) error {
+	if isTerminal(v.out) {
+		text = []byte(printable(string(text)))
+	}
+	_, err := v.out.Write(text)
+	return err
+}
+
 // notef tells people something beside the product; -q silences it.
 func (v *view) notef(format string, args ...any) {
 	if !v.quiet {
 		fmt.Fprintf(v.err, format, args...)
 	}
+}
+
+// summary is where an apply's last words go, and whether in colour: to stdout, unless that is a stream of events.
+func (v *view) summary() (w io.Writer, color bool) {
+	if v.json {
+		return v.err, v.errColor
+	}
+	return v.out, v.color
 }
 
 // document writes one JSON document.
@@ -124,16 +141,20 @@ func columns(w io.Writer, indent string, rows [][]string) {
 }
 
 // shownWidth counts runes outside colour sequences.
-func shownWidth(s string) int {
-	n := 0
-	for {
-		before, after, found := strings.Cut(s, "\x1b[")
-		n += utf8.RuneCountInString(before)
-		if !found {
-			return n
-		}
-		_, s, _ = strings.Cut(after, "m")
+func shownWidth(s string) int { return utf8.RuneCountInString(plainText(s)) }
+
+// plainText is s without colour sequences.
+func plainText(s string) string {
+	before, after, found := strings.Cut(s, "\x1b[")
+	if !found {
+		return s
 	}
+	var b strings.Builder
+	for ; found; before, after, found = strings.Cut(after, "\x1b[") {
+		b.WriteString(before)
+		_, after, _ = strings.Cut(after, "m")
+	}
+	return b.String() + before
 }
 
 // plural is "1 task", "2 tasks".

@@ -212,7 +212,7 @@ func (l *loop) ended(r result) {
 		*l.sum.USD += r.record.USD
 	}
 	l.flights[r.id] = &r
-	l.step(sched.Event{Type: sched.Ended, Task: r.id, Record: r.record, Cause: r.cause, Final: r.final})
+	l.step(sched.Event{Type: sched.Ended, Task: r.id, Record: r.record, Cause: r.cause, Final: r.final, Rejected: l.rejected(r.id, r.record)})
 }
 
 // changed returns the first file that is not what a key holds.

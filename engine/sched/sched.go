@@ -61,7 +61,7 @@ type Config struct {
 	Pure     int    // how many of pure kinds may run besides
 	Retries  int    // how often an infra or provider failure is tried again
 	Backoff  time.Duration
-	FailFast bool
+	FailFast bool                        // start nothing more after a failure that no task tolerates
 	Weight   func(task.ID) time.Duration // how long a task may take, for the critical path; nil: all alike
 }
 
@@ -88,6 +88,7 @@ type State struct {
 
 	left, slots, pure, resolves int
 	alone, stopping, began      bool
+	failing                     bool      // a failure that will stop the apply is being committed
 	arrived                     []task.ID // their last dependency has ended
 	actions                     []Action
 	lookup                      task.Ends

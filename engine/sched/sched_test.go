@@ -34,6 +34,7 @@ type model struct {
 	running map[task.ID]bool
 	alone   task.ID
 	stopped bool
+	failing bool // a failure that stops is being committed
 	ended   map[task.ID]bool
 	inRun   map[task.Key]task.ID
 	keys    int
@@ -146,6 +147,7 @@ func (m *model) step(e Event) {
 			m.started(a)
 			m.events = append(m.events, Event{Type: Ended, Task: a.Task})
 		case Commit:
+			m.failing = m.failing || m.stops(a.Task)
 			m.events = append(m.events, Event{Type: Committed, Task: a.Task})
 		case Retry:
 			if a.After < time.Second || a.After > 2*time.Second {
@@ -172,7 +174,7 @@ func (m *model) dependenciesEnded(id task.ID) {
 
 func (m *model) started(a Action) {
 	m.dependenciesEnded(a.Task)
-	if m.stopped {
+	if m.stopped || m.failing {
 		m.t.Fatalf("task %d starts after a stop", a.Task)
 	}
 	if m.running[a.Task] || m.ended[a.Task] {
@@ -210,10 +212,33 @@ func (m *model) finished(id task.ID) {
 		if root := m.s.Phase(e.Root); root != Failed {
 			m.t.Fatalf("the root of %d is %s", id, root)
 		}
+	case p == Skipped && !m.stopped:
+		m.t.Fatalf("task %d was cancelled, and nothing has stopped", id)
 	}
-	if m.c.FailFast && m.s.Phase(id) == Failed {
+	if m.s.Phase(id) == Failed && m.stops(id) {
 		m.stopped = true
 	}
+}
+
+// stops says whether nothing may start once a task has ended as it did.
+func (m *model) stops(id task.ID) bool {
+	st := m.s.Ends()[id].Status
+	return m.c.FailFast && st != task.OK && !(st == task.Failed && m.tolerated(id))
+}
+
+// tolerated says whether what has not ended tolerates the failure of a task, or of what waits for that.
+func (m *model) tolerated(id task.ID) bool {
+	for up := range m.g.Tasks {
+		for _, d := range m.g.Tasks[up].Deps {
+			if d.On != id || m.ended[task.ID(up)] {
+				continue
+			}
+			if d.Tolerate == task.TolerateFailed || d.Tolerate < task.TolerateFailed && m.tolerated(task.ID(up)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (m *model) bounds() {
@@ -320,5 +345,48 @@ func TestRootPrefersFacts(t *testing.T) {
 	}
 	if e := s.Ends()[below]; e.Root != fact || e.Status != task.Failed {
 		t.Errorf("%+v", e)
+	}
+}
+
+// With FailFast, a failure of which a gate makes an outcome stops nothing; a gate that rejects does, and so does a failure of which nobody makes anything.
+func TestFailFastWaitsForWhoTolerates(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		status   task.Status
+		gated    bool
+		rejected bool
+		stopped  bool
+	}{
+		{name: "tolerated", status: task.Failed, gated: true},
+		{name: "rejected", status: task.Failed, gated: true, rejected: true, stopped: true},
+		{name: "not tolerated", status: task.Failed, stopped: true},
+		{name: "the world's", status: task.Infra, gated: true, stopped: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := &task.Graph{}
+			setup := g.Add(task.Task{Spec: spec{slotKind, 0}})
+			test := g.Add(task.Task{Spec: spec{slotKind, 1}, Deps: []task.Dep{{On: setup, Role: "state"}}})
+			gate := task.None
+			if c.gated {
+				gate = g.Add(task.Task{Spec: spec{pureKind, 2}, Deps: []task.Dep{{On: test, Role: "test", Tolerate: task.TolerateFailed}}})
+			}
+			next := g.Add(task.Task{Spec: spec{slotKind, 3}})
+			last := g.Add(task.Task{Spec: spec{slotKind, 4}})
+			s, _ := begin(Config{Graph: g, Slots: 1, Pure: 1, FailFast: true})
+			end := func(id task.ID, st task.Status, rejected bool) {
+				settle(s, s.Step(Event{Type: Ended, Task: id, Rejected: rejected, Record: &task.Record{Outcome: task.Outcome{Status: st}}}))
+				settle(s, s.Step(Event{Type: Committed, Task: id, Rejected: rejected}))
+			}
+			end(setup, c.status, false)
+			if c.gated && s.Phase(gate) == Running {
+				end(gate, task.OK, c.rejected)
+			}
+			if got := s.Phase(next); (got == Skipped) != (c.stopped && !c.rejected) {
+				t.Errorf("what had the slot next is %s", got)
+			}
+			if got := s.Phase(last); (got == Skipped) != c.stopped {
+				t.Errorf("what was last is %s", got)
+			}
+		})
 	}
 }

@@ -31,7 +31,7 @@ type Event struct {
 	Cause    string       // Ended, Fail, Lost: the one line of a failure
 	Status   task.Status  // Fail
 	Final    bool         // Ended: trying again is of no use
-	Rejected bool         // Reuse, Committed: though ok it counts as failed, for FailFast
+	Rejected bool         // Reuse, Ended, Committed: though ok it counts as failed, for FailFast
 }
 
 // An ActionType says what is to be done.
@@ -192,6 +192,7 @@ func (s *State) ended(e Event) {
 		s.act(Action{Type: Retry, Task: id, After: after, Attempt: int(s.runs[id]) + 1, Record: r, Cause: e.Cause})
 		return
 	}
+	s.failing = s.failing || s.isFailure(id, phaseOf(s.ends[id].Status), e.Rejected)
 	s.stage[id] = committing
 	s.act(Action{Type: Commit, Task: id, Record: r})
 }
@@ -207,10 +208,45 @@ func (s *State) finish(id task.ID, to Phase, end task.End, rejected bool) {
 			s.arrived = append(s.arrived, up)
 		}
 	}
-	if s.cfg.FailFast && (to == Failed || rejected) {
+	if s.isFailure(id, to, rejected) {
 		s.stop()
 	}
 	s.release(id)
+}
+
+// isFailure says whether nothing more is to start because of how a task ends.
+func (s *State) isFailure(id task.ID, to Phase, rejected bool) bool {
+	return s.cfg.FailFast && (rejected || to == Failed && !s.tolerated(id))
+}
+
+// tolerated says whether a task that tolerates failures waits for one that has failed, or for what that lets be skipped. How that task ends
+// tells whether something is wrong.
+func (s *State) tolerated(id task.ID) bool {
+	if s.ends[id].Status != task.Failed {
+		return false
+	}
+	seen := map[task.ID]bool{}
+	for todo := []task.ID{id}; len(todo) > 0; {
+		on := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for _, up := range s.up[s.upStart[on]:s.upStart[on+1]] {
+			if seen[up] || s.phase[up] != Waiting {
+				continue
+			}
+			seen[up] = true
+			for i := range s.cfg.Graph.Tasks[up].Deps {
+				d := &s.cfg.Graph.Tasks[up].Deps[i]
+				switch {
+				case d.On != on || d.Tolerate == task.TolerateAny:
+				case d.Tolerate == task.TolerateFailed:
+					return true
+				default:
+					todo = append(todo, up)
+				}
+			}
+		}
+	}
+	return false
 }
 
 // release lets the tasks whose key is that of a task which has ended look for its record.
@@ -231,7 +267,7 @@ func (s *State) release(id task.ID) {
 
 // dispatch starts what there is room for, the longest critical path first. While records are still looked for, the best task is not known.
 func (s *State) dispatch() {
-	if s.stopping || s.resolves > 0 {
+	if s.stopping || s.failing || s.resolves > 0 {
 		return
 	}
 	for p := &s.queues[pureQueue]; p.open(); {
