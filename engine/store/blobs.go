@@ -21,6 +21,8 @@ type Blobs struct {
 	dir   string
 	codec codec
 
+	syncing sync.Mutex // held by sync: what one has begun to sync another must not take for synced
+
 	mu    sync.Mutex
 	dirty map[string]bool        // directories with new names that are not synced
 	bad   map[digest.Digest]bool // found damaged: they count as absent, so that Put makes them again
@@ -199,6 +201,8 @@ func (b *Blobs) setBad(d digest.Digest, bad bool) {
 
 // sync makes everything that was put durable.
 func (b *Blobs) sync() error {
+	b.syncing.Lock()
+	defer b.syncing.Unlock()
 	if err := b.packs.flush(); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -14,6 +15,11 @@ import (
 // Verify reads everything again and says what is damaged. On a writer it also drops the damaged blobs, so that they count as
 // missing and the next run makes them again.
 func (s *Store) Verify() ([]Damage, error) {
+	if s.lock != nil {
+		if err := s.blobs.sync(); err != nil { // what is not in the packs yet would be forgotten
+			return nil, fmt.Errorf("store: verify %s: %w", s.dir, err)
+		}
+	}
 	s.blobs.load()
 	var found []Damage
 	s.verifyJournal(&found)
@@ -37,7 +43,10 @@ func (s *Store) Verify() ([]Damage, error) {
 		}
 		return s.disk.remove(path)
 	})
-	return found, err
+	if err != nil {
+		return found, fmt.Errorf("store: verify %s: %w", s.dir, err)
+	}
+	return found, nil
 }
 
 func (s *Store) verifyJournal(found *[]Damage) {
