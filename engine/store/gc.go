@@ -296,7 +296,7 @@ func (s *segments) rewriteSegment(g *segment, places []place) error {
 }
 
 // eachLarge calls f with every file of a large blob.
-func (b *Blobs) eachLarge(f func(path string, d digest.Digest, info fs.FileInfo) error) error {
+func (b *blobs) eachLarge(f func(path string, d digest.Digest, info fs.FileInfo) error) error {
 	shards, err := os.ReadDir(b.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

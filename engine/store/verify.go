@@ -33,7 +33,7 @@ func (s *Store) Verify() ([]Damage, error) {
 		if err == nil {
 			return nil
 		}
-		var bad *BlobError
+		var bad *blobError
 		if !errors.As(err, &bad) {
 			return err
 		}
@@ -121,18 +121,18 @@ func (s *segments) verify(found *[]Damage, sound func(payload []byte) (object st
 
 // Stats counts what a store holds. Bytes are those on disk.
 type Stats struct {
-	Records, Keys, JournalFiles, JournalBytes int64
-	SmallBlobs, Packs, PackBytes              int64
-	LargeBlobs, LargeBytes                    int64
-	Runs, RunBytes                            int64
-	SnapshotBytes                             int64
+	Records, Keys, JournalBytes  int64
+	SmallBlobs, Packs, PackBytes int64
+	LargeBlobs, LargeBytes       int64
+	Runs, RunBytes               int64
+	SnapshotBytes                int64
 }
 
 // Stats looks at names and sizes, and reads no content.
 func (s *Store) Stats() (Stats, error) {
 	s.blobs.load()
 	var st Stats
-	st.Records, st.Keys, st.JournalFiles, st.JournalBytes = s.journal.stats()
+	st.Records, st.Keys, _, st.JournalBytes = s.journal.stats()
 	_, st.SmallBlobs, st.Packs, st.PackBytes = s.packs.stats()
 	st.SnapshotBytes = fileSize(filepath.Join(s.dir, snapshotFile))
 	err := s.blobs.eachLarge(func(_ string, _ digest.Digest, info fs.FileInfo) error {
