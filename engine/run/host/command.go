@@ -196,7 +196,7 @@ func (r *Runner) checkout(ctx context.Context, tree digest.Digest, newer time.Ti
 	if err := r.opt.Trees.Checkout(ctx, tree, dir); err != nil {
 		return nil, fmt.Errorf("host: check out %s: %w", tree, err)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil { // an empty tree has no files to make it
+	if err := makeDir(dir); err != nil { // an empty tree has no files to make it
 		return nil, err
 	}
 	m := &meta{Name: name, Tree: tree, Workspace: &chain{id}}

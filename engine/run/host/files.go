@@ -33,6 +33,14 @@ func openAll(path string) {
 	}
 }
 
+// makeDir makes a directory of which a command sees the mode: that must not depend on the umask of whoever runs it.
+func makeDir(path string) error {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return err
+	}
+	return os.Chmod(path, 0o755)
+}
+
 // makeParents makes every directory between root and root/path. A link or file in the place of one is removed, never followed:
 // whoever left it there would choose where the file lands.
 func makeParents(root, path string) error {

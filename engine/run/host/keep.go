@@ -120,7 +120,12 @@ func copyParents(dst, src, path string) (opaque bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if err := os.Mkdir(filepath.Join(dst, dir), fi.Mode().Perm()|0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		to := filepath.Join(dst, dir)
+		err = os.Mkdir(to, 0o700)
+		if err == nil {
+			err = os.Chmod(to, fi.Mode().Perm()|0o700) // Mkdir would obey the umask
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return false, err
 		}
 		return opaque || isOpaque(filepath.Join(src, dir)), nil
@@ -140,7 +145,7 @@ func move(to, from string) error {
 	if !fi.IsDir() {
 		return copyFile(to, from, fi)
 	}
-	return merge(to, []string{from})
+	return mergeSubdir(to, from, fi)
 }
 
 func (s *session) indexOut() string { return filepath.Join(s.scratch.dir, "index") }

@@ -3,11 +3,13 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -340,4 +342,77 @@ func TestNobodyElseReachesWhatCommandsLeave(t *testing.T) {
 			t.Errorf("%s: %v", dir, fi.Mode())
 		}
 	}
+}
+
+// Who gives up waiting for a workspace path leaves what lies there to those who use it.
+func TestAPathIsLeftToWhoUsesIt(t *testing.T) {
+	scratch := filepath.Join(t.TempDir(), "scratch")
+	none := func(o *Options) { o.Scratch, o.MaxIsolation = scratch, run.IsolationNone }
+	a := runner(t, runtest.NewTrees(), none)
+	for name, b := range map[string]*Runner{"the same process": a, "another process": runner(t, runtest.NewTrees(), none)} {
+		t.Run(name, func(t *testing.T) {
+			gone := filepath.Join(t.TempDir(), "gone")
+			c := shell("echo x >f; echo up; while [ ! -e " + gone + " ] && [ $((i=i+1)) -lt 100 ]; do sleep 0.05; done; cat f")
+			c.Log = func(_ string, out []byte) {
+				if string(out) != "up\n" {
+					return
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				defer cancel()
+				if _, err := b.Run(ctx, shell("true")); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("got %v", err)
+				}
+				if err := os.WriteFile(gone, nil, 0o644); err != nil {
+					t.Error(err)
+				}
+			}
+			if got := stdout(t, a, c); got != "up\nx\n" {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+// What a command sees depends on no umask.
+func TestModesDependOnNoUmask(t *testing.T) {
+	old := syscall.Umask(0o077)
+	defer syscall.Umask(old)
+	for _, copies := range []bool{false, true} {
+		trees := runtest.NewTrees()
+		r := runner(t, trees, func(o *Options) { o.NoOverlay = copies })
+		below, above := task.Key{1}, task.Key{2}
+		c := after(task.Key{}, below, "mkdir -p $HOME/cache/deep; stat -c %a . $HOME $TMPDIR; umask")
+		c.Start.Tree = trees.Add(map[string]string{"f": "x"})
+		if got := stdout(t, r, c); got != "755\n755\n1777\n0022\n" && got != "755\n755\n755\n0022\n" {
+			t.Errorf("copies %v: got %q", copies, got)
+		}
+		c = after(below, above, "echo x >$HOME/cache/deep/f; chmod 755 $HOME/cache $HOME/cache/deep")
+		c.Keep.Home, c.Keep.HomePaths = run.FromStart, []string{"cache/deep/f"}
+		stdout(t, r, c)
+		c = shell("stat -c %a . $HOME $HOME/cache $HOME/cache/deep")
+		c.Start.State = above
+		if got := stdout(t, r, c); got != "755\n755\n755\n755\n" {
+			t.Errorf("copies %v: kept paths: got %q", copies, got)
+		}
+	}
+}
+
+// A directory that moves to another file system keeps its mode and time, as one that stays does.
+func TestMoveOverFileSystems(t *testing.T) {
+	other, err := os.MkdirTemp("/dev/shm", "pbuild-test-")
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { removeAll(other) })
+	from, to := filepath.Join(other, "cache"), filepath.Join(t.TempDir(), "cache")
+	write(t, filepath.Join(from, "f"), "x")
+	past := time.Unix(1e9, 0)
+	if err := errors.Join(os.Chmod(from, 0o500), os.Chtimes(from, past, past), move(to, from)); err != nil {
+		t.Fatal(err)
+	}
+	fi, err := os.Stat(to)
+	if err != nil || fi.Mode().Perm() != 0o500 || !fi.ModTime().Equal(past) {
+		t.Errorf("%v %v, %v", fi.Mode(), fi.ModTime(), err)
+	}
+	os.Chmod(to, 0o700)
 }
