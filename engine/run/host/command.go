@@ -76,11 +76,16 @@ func check(c *run.Command) error {
 		return errNoCommand
 	}
 	paths := slices.Clone(c.Reports)
-	if c.Cwd != "" {
-		paths = append(paths, c.Cwd)
-	}
 	for f := range c.Start.Files {
 		paths = append(paths, strings.TrimPrefix(f, "~/"))
+	}
+	for _, p := range paths { // what stands there is removed
+		if filepath.Clean(p) == "." {
+			return fmt.Errorf("host: the path %q is a directory's own", p)
+		}
+	}
+	if c.Cwd != "" {
+		paths = append(paths, c.Cwd)
 	}
 	if c.Keep != nil {
 		paths = append(paths, c.Keep.HomePaths...)
