@@ -87,6 +87,7 @@ func (s *session) keepHomePaths(paths []string, fresh map[string]string) (*chain
 	// A path comes before those below it, which then move with it.
 	for _, p := range slices.Sorted(slices.Values(paths)) {
 		p = filepath.Clean(p)
+		openWay(from, p)
 		if _, err := os.Lstat(filepath.Join(from, p)); errors.Is(err, fs.ErrNotExist) && s.overlay || throughLink(from, p) {
 			continue
 		}
@@ -135,7 +136,7 @@ func copyParents(dst, src, path string) (opaque bool, err error) {
 
 // move renames, or copies where the two are on different file systems.
 func move(to, from string) error {
-	if err := os.Rename(from, to); err == nil || !isCrossDevice(err) {
+	if err := rename(from, to); err == nil || !isCrossDevice(err) {
 		return err
 	}
 	fi, err := os.Lstat(from)

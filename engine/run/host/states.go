@@ -130,7 +130,7 @@ func (s *store) publish(m *meta, fresh map[string]string, indexFile string) erro
 		return err
 	}
 	for id, dir := range fresh {
-		if err := os.Rename(dir, s.layer(id)); err != nil {
+		if err := rename(dir, s.layer(id)); err != nil {
 			return fmt.Errorf("move a layer: %w", err)
 		}
 	}
