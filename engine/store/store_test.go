@@ -136,6 +136,21 @@ func TestReaderWhileWriter(t *testing.T) {
 	}
 }
 
+// A reader that was open while a writer made a pack finds what came into it.
+func TestReaderWhileAPackIsMade(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), ".pbuild")
+	w := openForWriting(t, dir)
+	check(t, os.WriteFile(w.packs.segmentPath(1), nil, 0o666)) // as it is for a moment
+	early := openForReading(t, dir)
+	early.Has(digest.Of(nil))
+	d, err := w.Blobs().Put([]byte("log"))
+	check(t, err)
+	check(t, w.Append(nil))
+	if _, err := early.Blobs().Get(d); err != nil {
+		t.Error(err)
+	}
+}
+
 // A full segment is followed by another, and both are found again, with and without their indexes.
 func TestSegmentsRoll(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), ".pbuild")
