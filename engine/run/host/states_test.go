@@ -447,3 +447,29 @@ func TestTheWorkspaceIsNoReport(t *testing.T) {
 		}
 	}
 }
+
+// Nothing of the user's configuration stays in a kept HOME, not even the directories that it lay in.
+func TestForwardedFilesLeaveNoTrace(t *testing.T) {
+	for _, level := range []run.Isolation{run.IsolationSealed, run.IsolationNone} {
+		home := t.TempDir()
+		t.Setenv("HOME", home)
+		r := runner(t, runtest.NewTrees(), func(o *Options) { o.MaxIsolation = level })
+		c := after(task.Key{}, task.Key{1}, "cat $HOME/.config/*/*")
+		c.Network = true
+		for _, name := range []string{"a/x", "b/y"} {
+			path := filepath.Join(home, ".config", name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(name), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+			c.Forward = append(c.Forward, path)
+		}
+		if got := stdout(t, r, c); got != "a/xb/y" {
+			t.Errorf("%s: got %q", level, got)
+		}
+		c = shell("ls -A $HOME")
+		c.Start.State = task.Key{1}
+		if got := stdout(t, r, c); got != "" {
+			t.Errorf("%s: HOME has %q", level, got)
+		}
+	}
+}
