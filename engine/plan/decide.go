@@ -46,9 +46,6 @@ func Decide(in Inputs) (*Plan, error) {
 	p.decider = d
 	var missing MissingInputs
 	var lost LostSamples
-	for id := range p.Items {
-		p.Items[id].Root = task.None
-	}
 	var leaves []map[task.ID]error // nil where none is decided yet
 	if len(p.Items) > 2*leafSpan {
 		leaves = d.leaves()
@@ -133,7 +130,7 @@ func (d *decider) decide(id task.ID) error {
 	}
 	fate, root, sure := t.Fate(d.real)
 	if fate != task.Proceed {
-		it.Decision, it.Root = Unneeded, root
+		it.Decision = Unneeded
 		if end := d.fated(fate, root, d.real); sure {
 			d.settle(id, end)
 		} else {

@@ -61,7 +61,6 @@ type Item struct {
 	Record   *task.Record // for Reuse and Maybe, the record that serves
 	Reasons  []Reason     // only what Decide came by: why a record does not serve, or is restored; Plan.Reasons has them all
 	Restore  []int        // for Reuse and Maybe: indices of Task.Outputs to be restored from the store
-	Root     task.ID      // for Unneeded: the recorded failure that skips it; None where a condition is false
 }
 
 // Inputs is everything that Decide needs besides the graph. Functions may be nil where there is nothing to tell. Lookup, Files, Stored and

@@ -89,7 +89,7 @@ func TestManyLeaves(t *testing.T) {
 		if leaf && id%3 != 0 {
 			want = Reuse
 		}
-		if it := &p.Items[id]; it.Decision != want || it.Known != (leaf || p.Items[id-1].Decision == Reuse) || it.Root != task.None {
+		if it := &p.Items[id]; it.Decision != want || it.Known != (leaf || p.Items[id-1].Decision == Reuse) {
 			t.Fatalf("task %d is decided %+v, want %v", id, it, want)
 		}
 	}
@@ -373,7 +373,7 @@ func TestConditions(t *testing.T) {
 	b.expect("run run run run")
 	b.record(b.decide(), gate, ok("no"))
 	p := b.expect("reuse unneeded unneeded run")
-	if !p.Items[3].Known || p.Items[1].Root != task.None {
+	if !p.Items[3].Known || p.decider.ends[1].Status != "" {
 		t.Errorf("%+v", p.Items)
 	}
 	b.record(p, gate, ok("yes", "admitted"))
@@ -400,7 +400,7 @@ func TestRecordedFailure(t *testing.T) {
 	b.add(&spec{kind: testKind, name: "verdict"}, d)
 	r := b.record(b.decide(), a, task.Outcome{Status: task.Failed, Record: true})
 	p := b.expect("reuse unneeded run")
-	if !p.Items[2].Known || p.Items[1].Root != a {
+	if !p.Items[2].Known || p.decider.ends[1].Root != a {
 		t.Errorf("%+v", p.Items)
 	}
 	var components []string

@@ -150,6 +150,6 @@ type Result struct {
 // A Change is one path that a command changed, by content or mode.
 type Change struct {
 	Path    string
-	Mode    uint32 // 0644, 0755, 0120000 (a link, whose target is Content); 0 if it was removed
+	Mode    uint32 // 0644, 0755, task.ModeLink (a link, whose target is Content); 0 if it was removed
 	Content []byte
 }

@@ -13,13 +13,15 @@ import (
 	"pbuild/engine/digest"
 )
 
-// Blobs is content by its SHA-256. Small ones are appended to the open pack, large ones have a file of their own. Putting what
+// blobs is content by its SHA-256. Small ones are appended to the open pack, large ones have a file of their own. Putting what
 // is there writes nothing. Get and Open verify what they return.
-type Blobs struct {
+type blobs struct {
 	store *Store
 	packs *segments
 	dir   string
 	codec codec
+
+	syncing sync.Mutex // held by sync: what one has begun to sync another must not take for synced
 
 	mu    sync.Mutex
 	dirty map[string]bool        // directories with new names that are not synced
@@ -31,15 +33,15 @@ const (
 	zstdFrom   = 4 << 10  // smaller ones are not worth compressing
 )
 
-// A BlobError says that a blob is missing or damaged.
-type BlobError struct {
+// A blobError says that a blob is missing or damaged.
+type blobError struct {
 	Digest  digest.Digest
 	File    string // "" where it is missing
 	Missing bool
 	Reason  string
 }
 
-func (e *BlobError) Error() string {
+func (e *blobError) Error() string {
 	if e.Missing {
 		return fmt.Sprintf("store: blob %s is not stored; run again what made it (`pbuild apply --replace ADDRESS`)", e.Digest)
 	}
@@ -51,18 +53,18 @@ var (
 	errContent = errors.New("its content has another digest")
 )
 
-func newBlobs(s *Store) *Blobs {
-	return &Blobs{store: s, packs: s.packs, dir: filepath.Join(s.dir, "blobs"), dirty: map[string]bool{}, bad: map[digest.Digest]bool{}}
+func newBlobs(s *Store) *blobs {
+	return &blobs{store: s, packs: s.packs, dir: filepath.Join(s.dir, "blobs"), dirty: map[string]bool{}, bad: map[digest.Digest]bool{}}
 }
 
 // load looks at the packs, and at the journal first: so every record that is seen has its blobs seen.
-func (b *Blobs) load() {
+func (b *blobs) load() {
 	b.store.journal.load()
 	b.packs.load()
 }
 
 // Put stores content. It is durable once Append has returned.
-func (b *Blobs) Put(content []byte) (digest.Digest, error) {
+func (b *blobs) Put(content []byte) (digest.Digest, error) {
 	d := digest.Of(content)
 	if len(content) > smallLimit {
 		return b.putLarge(d, content)
@@ -87,7 +89,7 @@ func (b *Blobs) Put(content []byte) (digest.Digest, error) {
 }
 
 // PutFrom stores what r holds, and returns its digest and size. No more than a small blob of it is in memory.
-func (b *Blobs) PutFrom(r io.Reader) (digest.Digest, int64, error) {
+func (b *blobs) PutFrom(r io.Reader) (digest.Digest, int64, error) {
 	first := make([]byte, smallLimit+1)
 	n, err := io.ReadFull(r, first)
 	switch {
@@ -100,8 +102,8 @@ func (b *Blobs) PutFrom(r io.Reader) (digest.Digest, int64, error) {
 	return b.putStream(first, r)
 }
 
-// Get returns a blob's content. A blob that is missing or damaged is a *BlobError.
-func (b *Blobs) Get(d digest.Digest) ([]byte, error) {
+// Get returns a blob's content. A blob that is missing or damaged is a *blobError.
+func (b *blobs) Get(d digest.Digest) ([]byte, error) {
 	if content, err := b.getSmall(d); content != nil || err != nil {
 		return content, err
 	}
@@ -113,8 +115,8 @@ func (b *Blobs) Get(d digest.Digest) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// Open streams a blob's content. Its reader ends with a *BlobError instead of io.EOF if the content is not what d names.
-func (b *Blobs) Open(d digest.Digest) (io.ReadCloser, error) {
+// Open streams a blob's content. Its reader ends with a *blobError instead of io.EOF if the content is not what d names.
+func (b *blobs) Open(d digest.Digest) (io.ReadCloser, error) {
 	content, err := b.getSmall(d)
 	if err != nil {
 		return nil, err
@@ -126,7 +128,7 @@ func (b *Blobs) Open(d digest.Digest) (io.ReadCloser, error) {
 }
 
 // Has says whether a blob is stored and not known to be damaged. It does not read it.
-func (b *Blobs) Has(d digest.Digest) bool {
+func (b *blobs) Has(d digest.Digest) bool {
 	b.load()
 	if b.isBad(d) {
 		return false
@@ -142,7 +144,7 @@ func (b *Blobs) Has(d digest.Digest) bool {
 }
 
 // getSmall returns nil, nil where no pack has d.
-func (b *Blobs) getSmall(d digest.Digest) ([]byte, error) {
+func (b *blobs) getSmall(d digest.Digest) ([]byte, error) {
 	b.load()
 	content, err := b.fromPacks(d)
 	if content == nil && err == nil && b.store.lock == nil {
@@ -154,7 +156,7 @@ func (b *Blobs) getSmall(d digest.Digest) ([]byte, error) {
 	return content, err
 }
 
-func (b *Blobs) fromPacks(d digest.Digest) ([]byte, error) {
+func (b *blobs) fromPacks(d digest.Digest) ([]byte, error) {
 	var failure error
 	for _, i := range b.packs.withKey(d) {
 		var content []byte
@@ -175,19 +177,19 @@ func (b *Blobs) fromPacks(d digest.Digest) ([]byte, error) {
 }
 
 // damaged remembers that d cannot be read, and returns the error that says so.
-func (b *Blobs) damaged(d digest.Digest, file string, off int64, err error) error {
+func (b *blobs) damaged(d digest.Digest, file string, off int64, err error) error {
 	b.setBad(d, true)
 	b.store.ledger.add(Damage{File: file, Offset: off, Records: 1, Object: "blob " + d.String(), Reason: err.Error()})
-	return &BlobError{Digest: d, File: file, Reason: err.Error()}
+	return &blobError{Digest: d, File: file, Reason: err.Error()}
 }
 
-func (b *Blobs) isBad(d digest.Digest) bool {
+func (b *blobs) isBad(d digest.Digest) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.bad[d]
 }
 
-func (b *Blobs) setBad(d digest.Digest, bad bool) {
+func (b *blobs) setBad(d digest.Digest, bad bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if bad {
@@ -198,7 +200,9 @@ func (b *Blobs) setBad(d digest.Digest, bad bool) {
 }
 
 // sync makes everything that was put durable.
-func (b *Blobs) sync() error {
+func (b *blobs) sync() error {
+	b.syncing.Lock()
+	defer b.syncing.Unlock()
 	if err := b.packs.flush(); err != nil {
 		return err
 	}

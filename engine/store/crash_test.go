@@ -42,10 +42,10 @@ func withBlob(t testing.TB, s *Store, n int) (*task.Record, error) {
 // sound demands that every record's log can be read.
 func sound(t testing.TB, s *Store) {
 	t.Helper()
-	check(t, s.Each(func(r *task.Record) error {
+	for _, r := range records(s) {
 		_, err := s.Blobs().Get(r.Log)
-		return err
-	}))
+		check(t, err)
+	}
 }
 
 // fill writes n records, one an append, and returns them and the size of the newest file with extension ext after each.
@@ -125,7 +125,7 @@ func TestCutPack(t *testing.T) {
 		sameRecords(t, r, records)
 		for i, rec := range records {
 			_, err := r.Blobs().Get(rec.Log)
-			var missing *BlobError
+			var missing *blobError
 			if ends[i] <= int64(cut) {
 				check(t, err)
 			} else if !errors.As(err, &missing) || !missing.Missing {
@@ -330,12 +330,11 @@ func recovered(t testing.TB, s *Store, acked, tried []*task.Record, when string)
 	for _, r := range tried {
 		known[r.Key] = true
 	}
-	check(t, s.Each(func(r *task.Record) error {
+	for _, r := range records(s) {
 		if !known[r.Key] {
 			t.Fatalf("%s: record %s comes from nowhere", when, r.Preimage)
 		}
-		return nil
-	}))
+	}
 	sound(t, s)
 	if d := s.Damage(); d != nil {
 		t.Fatalf("%s: damage %v", when, d)
@@ -498,7 +497,7 @@ func TestDamagedBlob(t *testing.T) {
 		flip(w.blobs.largePath(names[1]))
 		for _, d := range names {
 			_, err := w.Blobs().Get(d)
-			var bad *BlobError
+			var bad *blobError
 			if !errors.As(err, &bad) || bad.Missing || !strings.Contains(err.Error(), d.String()) || !strings.Contains(err.Error(), "pbuild cache verify") {
 				t.Fatalf("round %d: a damaged blob gives %v", round, err)
 			}

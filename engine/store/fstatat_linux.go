@@ -1,4 +1,4 @@
-//go:build linux && (amd64 || arm64 || loong64 || ppc64le || riscv64 || s390x)
+//go:build amd64 || arm64
 
 package store
 
@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fstatat is that of unix without a heap object for the name: a null plan calls it for every file of the workspace.
+// fstatat is that of unix without a heap object for the name: a null plan calls it for every file of the workspace. Elsewhere than on these processors
+// the kernel may lack the call, or lay its answer out otherwise.
 func fstatat(dir int, name string, st *unix.Stat_t) error {
 	var path [256]byte
 	if len(name) >= len(path) || strings.IndexByte(name, 0) >= 0 {

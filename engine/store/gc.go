@@ -63,11 +63,13 @@ func (s *Store) GC(o GCOptions) (GCReport, error) {
 	if err != nil {
 		return report, fmt.Errorf("store: collect %s: %w", s.dir, err)
 	}
-	err = errors.Join(
-		s.collect(o, keepRecord, live, &report),
-		s.collectLarge(o, live, &report),
-		s.collectRuns(o, &report),
-	)
+	err = s.collect(o, keepRecord, live, &report)
+	if err == nil {
+		err = s.collectLarge(o, live, &report)
+	}
+	if err == nil {
+		err = s.collectRuns(o, &report)
+	}
 	if err != nil {
 		return report, fmt.Errorf("store: collect %s: %w", s.dir, err)
 	}
@@ -77,11 +79,15 @@ func (s *Store) GC(o GCOptions) (GCReport, error) {
 // mark asks Keep of every record, and gathers the blobs that the kept ones name. What a newer pbuild has recorded cannot be asked about,
 // so nothing is collected from under it.
 func (s *Store) mark(o GCOptions) (keepRecord map[int]bool, live map[digest.Digest]bool, err error) {
-	keepRecord = make(map[int]bool, s.journal.len())
+	n := s.journal.len()
+	keepRecord = make(map[int]bool, n)
 	live = map[digest.Digest]bool{}
-	for i := range s.journal.len() {
+	if s.journal.newer {
+		return nil, nil, fmt.Errorf("%w; collect with that one", errVersion)
+	}
+	for i := range n {
 		r, err := s.readRecord(i)
-		if errors.Is(err, errVersion) || s.journal.newer {
+		if errors.Is(err, errVersion) {
 			return nil, nil, fmt.Errorf("%w; collect with that one", errVersion)
 		}
 		if r == nil || o.Keep != nil && !o.Keep(r) {
@@ -228,6 +234,7 @@ func (s *segments) rewrite(dry bool, part *Part, keep func(i int, p *place) bool
 	if dry {
 		return nil
 	}
+	defer s.reload(os.O_RDWR) // after an error too: what was replaced must not be written to
 	for _, g := range s.files {
 		if !dropped[g.at] {
 			continue
@@ -239,7 +246,6 @@ func (s *segments) rewrite(dry bool, part *Part, keep func(i int, p *place) bool
 	for _, g := range s.files {
 		s.writeIndex(g)
 	}
-	s.reload(os.O_RDWR)
 	return nil
 }
 
@@ -290,7 +296,7 @@ func (s *segments) rewriteSegment(g *segment, places []place) error {
 }
 
 // eachLarge calls f with every file of a large blob.
-func (b *Blobs) eachLarge(f func(path string, d digest.Digest, info fs.FileInfo) error) error {
+func (b *blobs) eachLarge(f func(path string, d digest.Digest, info fs.FileInfo) error) error {
 	shards, err := os.ReadDir(b.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -216,4 +218,118 @@ func TestVerify(t *testing.T) {
 		t.Error("a collection left what a writer of snapshots had left")
 	}
 	sameRecords(t, w, []*task.Record{good, bad})
+}
+
+// Nothing is collected from under a newer pbuild even where all that the journal holds is its own.
+func TestCollectUnderNewerJournal(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), ".pbuild")
+	records, _ := fill(t, dir, 3, ".seg")
+	path := only(t, dir, ".seg")
+	b, err := os.ReadFile(path)
+	check(t, err)
+	b[7]++
+	check(t, os.WriteFile(path, append(appendHeaderSum(b[:16]), b[headerSize:]...), 0o666))
+	w := openForWriting(t, dir)
+	if _, err := w.GC(GCOptions{}); !errors.Is(err, errVersion) {
+		t.Errorf("collected from under a newer pbuild: %v", err)
+	}
+	for _, r := range records {
+		if !w.Has(r.Log) {
+			t.Errorf("%s is gone", r.Log)
+		}
+	}
+}
+
+// A collection that fails half-way takes no blob of a record that stays, and what is appended afterwards is not lost with a file that was replaced.
+func TestAppendAfterFailedCollection(t *testing.T) {
+	for n := 1; ; n++ {
+		dir := filepath.Join(t.TempDir(), ".pbuild")
+		w := openForWriting(t, dir)
+		var all []*task.Record
+		for i := range 12 {
+			r, err := withBlob(t, w, i)
+			check(t, err)
+			all = append(all, r)
+		}
+		check(t, w.Append(all))
+		f := &failer{n: n, err: errPower}
+		w.disk.fault = f.fault
+		_, err := w.GC(GCOptions{Keep: func(*task.Record) bool { return false }})
+		if f.hit != "" && err == nil {
+			t.Errorf("%s failed, and the collection did not", f.hit)
+		}
+		w.disk.fault = noSync
+		sound(t, w)
+		extra, err := withBlob(t, w, 99)
+		check(t, err)
+		check(t, w.Append([]*task.Record{extra}))
+		check(t, w.Close())
+		r := openForReading(t, dir)
+		if r.Lookup(extra.Key) == nil {
+			t.Errorf("%s: a record that was appended afterwards is lost", f.hit)
+		}
+		sound(t, r)
+		if f.hit == "" {
+			break
+		}
+	}
+}
+
+// Verify forgets nothing that was put and is not on the disk yet.
+func TestVerifyAmongPuts(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), ".pbuild")
+	fill(t, dir, 3, ".seg")
+	path := only(t, dir, ".pack")
+	b, err := os.ReadFile(path)
+	check(t, err)
+	b[len(b)-2] ^= 1
+	check(t, os.WriteFile(path, b, 0o666))
+	w := openForWriting(t, dir)
+	d, err := w.Blobs().Put([]byte("put before"))
+	check(t, err)
+	found, err := w.Verify()
+	check(t, err)
+	if len(found) == 0 {
+		t.Error("nothing was damaged")
+	}
+	if _, err := w.Blobs().Get(d); err != nil {
+		t.Error(err)
+	}
+}
+
+// A record is not written while another Append still syncs the blobs that it names.
+func TestAppendsAtOnce(t *testing.T) {
+	w := openForWriting(t, filepath.Join(t.TempDir(), ".pbuild"))
+	a, err := withBlob(t, w, 1)
+	check(t, err)
+	b, err := withBlob(t, w, 2)
+	check(t, err)
+	synced, syncing := make(chan struct{}), make(chan struct{})
+	first := sync.OnceFunc(func() { close(syncing); <-synced })
+	w.disk.fault = func(op, path string, size int) (int, error) {
+		switch filepath.Ext(path) {
+		case ".pack":
+			if op == "sync" {
+				first()
+			}
+		case ".seg":
+			select {
+			case <-synced:
+			default:
+				t.Error("the journal was written before the pack was synced")
+			}
+		}
+		return noSync(op, path, size)
+	}
+	var group sync.WaitGroup
+	appendTo := func(r *task.Record) {
+		if err := w.Append([]*task.Record{r}); err != nil {
+			t.Error(err)
+		}
+	}
+	group.Go(func() { appendTo(a) })
+	<-syncing
+	time.AfterFunc(50*time.Millisecond, func() { close(synced) })
+	appendTo(b)
+	group.Wait()
 }

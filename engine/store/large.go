@@ -18,12 +18,12 @@ import (
 // A large blob's file is 8 header ("pbuildB", coding) and the content as coding says. It is named by its digest.
 const largeMagic = "pbuildB"
 
-func (b *Blobs) largePath(d digest.Digest) string {
+func (b *blobs) largePath(d digest.Digest) string {
 	name := d.Hex()
 	return filepath.Join(b.dir, name[:2], name)
 }
 
-func (b *Blobs) putLarge(d digest.Digest, content []byte) (digest.Digest, error) {
+func (b *blobs) putLarge(d digest.Digest, content []byte) (digest.Digest, error) {
 	if b.Has(d) {
 		return d, nil
 	}
@@ -34,7 +34,7 @@ func (b *Blobs) putLarge(d digest.Digest, content []byte) (digest.Digest, error)
 	return d, err
 }
 
-func (b *Blobs) putStream(first []byte, r io.Reader) (d digest.Digest, size int64, err error) {
+func (b *blobs) putStream(first []byte, r io.Reader) (d digest.Digest, size int64, err error) {
 	h := sha256.New()
 	err = b.writeLarge(b.compressible(first), func(w io.Writer) error {
 		w = io.MultiWriter(w, h)
@@ -52,12 +52,12 @@ func (b *Blobs) putStream(first []byte, r io.Reader) (d digest.Digest, size int6
 }
 
 // compressible guesses from its beginning whether compressing a blob helps.
-func (b *Blobs) compressible(first []byte) bool {
+func (b *blobs) compressible(first []byte) bool {
 	return len(b.codec.compress(nil, first)) < len(first)-len(first)/8
 }
 
 // writeLarge writes a file aside, syncs it, and gives it the name that its digest has once fill has returned.
-func (b *Blobs) writeLarge(compress bool, fill func(io.Writer) error, name func() digest.Digest) (err error) {
+func (b *blobs) writeLarge(compress bool, fill func(io.Writer) error, name func() digest.Digest) (err error) {
 	d := b.store.disk
 	defer func() {
 		if err != nil {
@@ -155,11 +155,11 @@ func (w *diskWriter) Write(p []byte) (int, error) {
 }
 
 // openLarge opens a blob that has its own file.
-func (b *Blobs) openLarge(d digest.Digest) (io.ReadCloser, error) {
+func (b *blobs) openLarge(d digest.Digest) (io.ReadCloser, error) {
 	path := b.largePath(d)
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &BlobError{Digest: d, Missing: true}
+		return nil, &blobError{Digest: d, Missing: true}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("store: open blob %s: %w", d.Short(), err)
@@ -188,7 +188,7 @@ func (b *Blobs) openLarge(d digest.Digest) (io.ReadCloser, error) {
 
 // A largeReader hashes what it reads, and at the end compares.
 type largeReader struct {
-	blobs   *Blobs
+	blobs   *blobs
 	want    digest.Digest
 	f       *os.File
 	zstd    *zstd.Decoder
@@ -216,4 +216,4 @@ func (r *largeReader) Close() error {
 }
 
 // sweep removes what a dead writer left aside.
-func (b *Blobs) sweep() error { return sweep(b.store.disk, filepath.Join(b.dir, "new")) }
+func (b *blobs) sweep() error { return sweep(b.store.disk, filepath.Join(b.dir, "new")) }

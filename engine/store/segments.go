@@ -136,8 +136,13 @@ func (s *segments) loadSegment(n, flag int) {
 		return
 	}
 	g.f = f
+	s.readSegment(g)
+}
+
+// readSegment reads g's header, and finds its frames.
+func (s *segments) readSegment(g *segment) {
 	var head [headerSize]byte
-	switch n, err := f.ReadAt(head[:], 0); {
+	switch n, err := g.f.ReadAt(head[:], 0); {
 	case err == io.EOF && n < headerSize: // torn while it was made
 		g.sealed = false
 		return
@@ -145,10 +150,11 @@ func (s *segments) loadSegment(n, flag int) {
 		s.ledger.add(Damage{File: g.path, Reason: err.Error()})
 		return
 	}
+	var err error
 	g.mark, err = parseHeader(s.kind, head[:])
 	if err == errHeader {
 		first := make([]byte, smallLimit+2*firstRead) // as large as most first frames
-		n, _ := f.ReadAt(first, headerSize)
+		n, _ := g.f.ReadAt(first, headerSize)
 		g.mark, err = mendHeader(first[:n])
 	}
 	if err != nil {
@@ -222,7 +228,11 @@ func (s *segments) refresh() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range s.files {
-		if !g.sealed && g.size >= headerSize {
+		switch {
+		case g.sealed:
+		case g.size < headerSize: // it was being made
+			s.readSegment(g)
+		default:
 			s.scanTail(g)
 		}
 	}

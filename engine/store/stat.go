@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"pbuild/engine/digest"
+	"pbuild/engine/task"
 )
 
 // A stat is what stands for a file's content: while it does not change, neither does the content, but for the racy rule. The
@@ -28,7 +29,7 @@ const (
 	kindOther // a directory, a device
 )
 
-var kindModes = [...]uint32{kindRegular: 0o644, kindExecutable: 0o755, kindLink: 0o120000, kindOther: 0}
+var kindModes = [...]uint32{kindRegular: 0o644, kindExecutable: 0o755, kindLink: task.ModeLink, kindOther: 0}
 
 // A fileState is what is known of a path.
 type fileState struct {

@@ -30,7 +30,7 @@ type Store struct {
 	lock    *os.File // nil for a reader
 	journal *segments
 	packs   *segments
-	blobs   *Blobs
+	blobs   *blobs
 	ledger  *ledger
 }
 
@@ -175,18 +175,6 @@ func (s *Store) ofAddress(address string) func(yield func(*task.Record) bool) {
 			}
 		}
 	}
-}
-
-// Each calls f with every record, oldest first, until it returns an error.
-func (s *Store) Each(f func(*task.Record) error) error {
-	for i := range s.journal.len() {
-		if r := s.record(i); r != nil {
-			if err := f(r); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // record returns the i-th record, or nil if it cannot be read.

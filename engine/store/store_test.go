@@ -66,11 +66,20 @@ func check(t testing.TB, err error) {
 	}
 }
 
+// records are all of a store's, oldest first.
+func records(s *Store) (all []*task.Record) {
+	for i := range s.journal.len() {
+		if r := s.record(i); r != nil {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
 // sameRecords demands exactly want, oldest first.
 func sameRecords(t testing.TB, s *Store, want []*task.Record) {
 	t.Helper()
-	var got []*task.Record
-	check(t, s.Each(func(r *task.Record) error { got = append(got, r); return nil }))
+	got := records(s)
 	same := func(a, b *task.Record) bool { return bytes.Equal(encodeRecord(a), encodeRecord(b)) } // quicker than cmp
 	if !slices.EqualFunc(want, got, same) {
 		t.Fatalf("records (-want +got):\n%s", cmp.Diff(want, got))
@@ -124,6 +133,21 @@ func TestReaderWhileWriter(t *testing.T) {
 			}
 		}
 		check(t, reader.Close())
+	}
+}
+
+// A reader that was open while a writer made a pack finds what came into it.
+func TestReaderWhileAPackIsMade(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), ".pbuild")
+	w := openForWriting(t, dir)
+	check(t, os.WriteFile(w.packs.segmentPath(1), nil, 0o666)) // as it is for a moment
+	early := openForReading(t, dir)
+	early.Has(digest.Of(nil))
+	d, err := w.Blobs().Put([]byte("log"))
+	check(t, err)
+	check(t, w.Append(nil))
+	if _, err := early.Blobs().Get(d); err != nil {
+		t.Error(err)
 	}
 }
 

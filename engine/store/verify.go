@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -14,6 +15,11 @@ import (
 // Verify reads everything again and says what is damaged. On a writer it also drops the damaged blobs, so that they count as
 // missing and the next run makes them again.
 func (s *Store) Verify() ([]Damage, error) {
+	if s.lock != nil {
+		if err := s.blobs.sync(); err != nil { // what is not in the packs yet would be forgotten
+			return nil, fmt.Errorf("store: verify %s: %w", s.dir, err)
+		}
+	}
 	s.blobs.load()
 	var found []Damage
 	s.verifyJournal(&found)
@@ -27,7 +33,7 @@ func (s *Store) Verify() ([]Damage, error) {
 		if err == nil {
 			return nil
 		}
-		var bad *BlobError
+		var bad *blobError
 		if !errors.As(err, &bad) {
 			return err
 		}
@@ -37,7 +43,10 @@ func (s *Store) Verify() ([]Damage, error) {
 		}
 		return s.disk.remove(path)
 	})
-	return found, err
+	if err != nil {
+		return found, fmt.Errorf("store: verify %s: %w", s.dir, err)
+	}
+	return found, nil
 }
 
 func (s *Store) verifyJournal(found *[]Damage) {
@@ -112,18 +121,18 @@ func (s *segments) verify(found *[]Damage, sound func(payload []byte) (object st
 
 // Stats counts what a store holds. Bytes are those on disk.
 type Stats struct {
-	Records, Keys, JournalFiles, JournalBytes int64
-	SmallBlobs, Packs, PackBytes              int64
-	LargeBlobs, LargeBytes                    int64
-	Runs, RunBytes                            int64
-	SnapshotBytes                             int64
+	Records, Keys, JournalBytes  int64
+	SmallBlobs, Packs, PackBytes int64
+	LargeBlobs, LargeBytes       int64
+	Runs, RunBytes               int64
+	SnapshotBytes                int64
 }
 
 // Stats looks at names and sizes, and reads no content.
 func (s *Store) Stats() (Stats, error) {
 	s.blobs.load()
 	var st Stats
-	st.Records, st.Keys, st.JournalFiles, st.JournalBytes = s.journal.stats()
+	st.Records, st.Keys, _, st.JournalBytes = s.journal.stats()
 	_, st.SmallBlobs, st.Packs, st.PackBytes = s.packs.stats()
 	st.SnapshotBytes = fileSize(filepath.Join(s.dir, snapshotFile))
 	err := s.blobs.eachLarge(func(_ string, _ digest.Digest, info fs.FileInfo) error {

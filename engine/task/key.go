@@ -21,10 +21,13 @@ func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 // schema changes when the encoding of keys does, and disowns every record.
 const schema = 1
 
+// ModeLink is the mode of a link, as git has it. Files have 0644 or 0755.
+const ModeLink = 0o120000
+
 // A FileInput is one file that a task reads: of the workspace, or of a directory that its spec names.
 type FileInput struct {
 	Path   string
-	Mode   uint32 // 0644, 0755 or 0120000
+	Mode   uint32 // 0644, 0755 or ModeLink
 	Digest digest.Digest
 }
 

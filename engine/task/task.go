@@ -116,7 +116,7 @@ type Output struct {
 	Role   string        `json:"role"`
 	Digest digest.Digest `json:"digest"`
 	Size   int64         `json:"size,omitempty"` // bytes, for files and blobs
-	Mode   uint32        `json:"mode,omitempty"` // 0644, 0755 or 0120000, for files of the workspace
+	Mode   uint32        `json:"mode,omitempty"` // 0644, 0755 or ModeLink, for files of the workspace
 }
 
 // An Outcome is what an executor returns: a Record without the engine's part.

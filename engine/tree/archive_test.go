@@ -40,7 +40,12 @@ func tarOf(t testing.TB, entries ...entry) []byte {
 		if e.kind == 0 {
 			e.kind = tar.TypeReg
 		}
-		if err := w.WriteHeader(&tar.Header{Name: e.name, Typeflag: e.kind, Mode: e.mode, Size: int64(len(e.content)), Linkname: e.link}); err != nil {
+		h := &tar.Header{Name: e.name, Typeflag: e.kind, Mode: e.mode, Size: int64(len(e.content)), Linkname: e.link}
+		if e.kind == tar.TypeXGlobalHeader {
+			h = &tar.Header{Name: e.name, Typeflag: e.kind, PAXRecords: map[string]string{"comment": e.content}}
+			e.content = ""
+		}
+		if err := w.WriteHeader(h); err != nil {
 			t.Fatal(err)
 		}
 		io.WriteString(w, e.content)
@@ -230,6 +235,7 @@ func TestFetchArchiveGood(t *testing.T) {
 		{"links within", []entry{{name: "a/b/l", kind: tar.TypeSymlink, link: "../../c"}, {name: "l2", kind: tar.TypeSymlink, link: "a/b/l/x"}, {name: "c/x", content: "x"}, {name: "round", kind: tar.TypeSymlink, link: "round"}}, 0,
 			files{"l:a/b/l": "../../c", "l:l2": "a/b/l/x", "c/x": "x", "l:round": "round"}},
 		{"setuid is no more than executable", []entry{{name: "s", content: "s", mode: 0o4755}}, 0, files{"x:s": "s"}},
+		{"what GNU tar says of the whole", []entry{{name: "/tmp/GlobalHead.1.1", kind: tar.TypeXGlobalHeader, content: "a comment"}, {name: "f", content: "1"}}, 0, files{"f": "1"}},
 		{"empty", nil, 0, files{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

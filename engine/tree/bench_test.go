@@ -38,7 +38,6 @@ func BenchmarkSteps(b *testing.B) {
 			_, err := r.Edit(ctx, base, []Edit{{Path: "d9/f.go", Mode: modeFile, Content: []byte(strconv.Itoa(n))}})
 			return err
 		}},
-		{"has", func() error { r.Has(ctx, tree); return nil }},
 		{"whole", func() error { r.whole(ctx, tree); return nil }},
 		{"keep", func() error {
 			n++

@@ -73,7 +73,10 @@ func (r *Repo) checkout(ctx context.Context, tree digest.Digest, dir string) err
 func makeEmpty(dir string) error {
 	info, err := os.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return os.MkdirAll(dir, 0o755)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		return os.Chmod(dir, 0o755)
 	}
 	if err != nil {
 		return err

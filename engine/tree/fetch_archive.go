@@ -83,11 +83,11 @@ func (r *Repo) fetchArchive(ctx context.Context, a Archive) (digest.Digest, erro
 	if err != nil {
 		return none, err
 	}
-	if size >= 0 && n < size {
-		return none, fmt.Errorf("the connection ended after %d of %d bytes", n, size)
-	}
 	if n > r.limit {
 		return none, badf("the archive is larger than %d bytes", r.limit)
+	}
+	if size >= 0 && n < size {
+		return none, fmt.Errorf("the connection ended after %d of %d bytes", n, size)
 	}
 	if got := h.Sum(nil); !bytes.Equal(got, want) {
 		return none, badf("the sha256 is %x, not %s: correct sha256, or put back the file that it belongs to", got, strings.ToLower(a.SHA256))

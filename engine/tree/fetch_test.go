@@ -43,8 +43,8 @@ func TestFetchGit(t *testing.T) {
 			if err := r.Drop(ctx, func(d digest.Digest) bool { return d == sub }); err != nil {
 				t.Error(err)
 			}
-			if r.Has(ctx, tree) || !r.Has(ctx, sub) {
-				t.Error("Has is wrong after a drop")
+			if r.isWhole(ctx, tree) || !r.isWhole(ctx, sub) {
+				t.Error("isWhole is wrong after a drop")
 			}
 		})
 	}
@@ -265,6 +265,10 @@ func TestFetchArchiveOverHTTP(t *testing.T) {
 	wantBad(t, err, "404")
 	_, err = r.FetchArchive(ctx, Archive{URL: "ftp://x/y", SHA256: sha(archive)})
 	wantBad(t, err, "neither http")
+	r.limit = 1000 // bytes, of which the archive has more
+	_, err = r.FetchArchive(ctx, Archive{URL: server.URL + "/cut", SHA256: sha(archive)})
+	wantBad(t, err, "larger than 1000 bytes")
+	r.limit = archiveLimit
 	for _, path := range []string{"/broken", "/cut"} {
 		_, err = r.FetchArchive(ctx, Archive{URL: server.URL + path, SHA256: sha(archive)})
 		var bad *Bad

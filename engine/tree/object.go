@@ -28,12 +28,8 @@ const modeDir = 0o40000
 // modeOf maps git's modes, of which old histories hold more than today's git writes.
 func modeOf(git uint32) uint32 {
 	switch git & 0o170000 {
-	case 0o40000:
-		return modeDir
-	case 0o120000:
-		return modeLink
-	case 0o160000:
-		return modeSubmodule
+	case modeDir, modeLink, modeSubmodule:
+		return git & 0o170000
 	}
 	if git&0o100 != 0 {
 		return modeExecutable

@@ -16,18 +16,8 @@ import (
 // refPrefix is where trees have their refs, each named by the id that it holds.
 const refPrefix = "refs/pbuild/trees/"
 
-// Has says whether a tree is there, whole. One with a ref is, for Keep makes refs after all that they need and Drop takes them before
+// isWhole says whether a tree is there with all that it names. One with a ref is, for Keep makes refs after all that they need and Drop takes them before
 // anything else goes; another is looked through.
-func (r *Repo) Has(ctx context.Context, tree digest.Digest) bool {
-	if _, ok := tree.Git(); !ok {
-		return false
-	}
-	if absent, err := r.absent(ctx, []digest.Digest{tree}); err != nil || len(absent) > 0 {
-		return false
-	}
-	return r.isWhole(ctx, tree)
-}
-
 func (r *Repo) isWhole(ctx context.Context, tree digest.Digest) bool {
 	return r.isMade(tree) || r.kept(tree) || r.whole(ctx, tree)
 }

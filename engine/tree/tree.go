@@ -1,7 +1,7 @@
 // Package tree keeps source trees and patched trees in a bare git repository, so that a tree is named by its content, patches apply without a working tree, and
 // checkouts have no history. Every id that the package returns is a git object id as a digest.Digest.
 //
-// It promises that a tree which Has calls whole is whole, whatever was killed; that content is never converted, whatever attributes a tree declares and
+// It promises that a tree which was kept is whole, whatever was killed; that content is never converted, whatever attributes a tree declares and
 // whatever the user's git is told; and that no path in a tree is absolute, leaves the tree, enters .git or passes a link. It knows nothing of tasks or benchmarks.
 //
 // Not represented: empty directories, modes other than 0644, 0755 and link, submodule entries.

@@ -132,8 +132,8 @@ func TestKilledWriter(t *testing.T) {
 	all := git(t, dir, "cat-file", "--batch-all-objects", "--batch-check=%(objectname) %(objecttype)")
 	for line := range strings.Lines(all) {
 		id, kind, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if d, err := digest.OfGit(id); err != nil || kind == "tree" && r.Has(context.Background(), d) != r.whole(context.Background(), d) {
-			t.Errorf("Has(%s) is wrong: %v", id, err)
+		if d, err := digest.OfGit(id); err != nil || kind == "tree" && r.isWhole(context.Background(), d) != r.whole(context.Background(), d) {
+			t.Errorf("isWhole(%s) is wrong: %v", id, err)
 		}
 	}
 }
@@ -251,7 +251,7 @@ func TestCheckout(t *testing.T) {
 	if err != nil || back != tree {
 		t.Errorf("what was laid out is another tree: %v %s", err, cmp.Diff(f, r.read(t, back)))
 	}
-	for path, want := range map[string]os.FileMode{"lf.txt": 0o644, "bin/run": 0o755, "deep": 0o755 | os.ModeDir} {
+	for path, want := range map[string]os.FileMode{"lf.txt": 0o644, "bin/run": 0o755, "deep": 0o755 | os.ModeDir, "": 0o755 | os.ModeDir} {
 		info, err := os.Stat(filepath.Join(dir, path))
 		if err != nil || info.Mode() != want || info.ModTime().Before(before) {
 			t.Errorf("%s: %v %v %v", path, info.Mode(), info.ModTime(), err)
@@ -289,8 +289,8 @@ func TestKeepAndDrop(t *testing.T) {
 	if err := r.Keep(ctx, digest.OfObject("tree", []byte("nowhere"))); err == nil {
 		t.Error("kept a tree that is not there")
 	}
-	if !r.Has(ctx, kept) || !r.Has(ctx, dropped) || !r.Has(ctx, loose) || r.Has(ctx, digest.Of(nil)) || r.Has(ctx, digest.Digest{}) {
-		t.Error("Has is wrong before")
+	if !r.isWhole(ctx, kept) || !r.isWhole(ctx, dropped) || !r.isWhole(ctx, loose) || r.isWhole(ctx, digest.Of(nil)) || r.isWhole(ctx, digest.Digest{}) {
+		t.Error("isWhole is wrong before")
 	}
 	if err := r.Drop(ctx, func(d digest.Digest) bool { return d == kept || d == packed }); err != nil {
 		t.Fatal(err)
@@ -301,15 +301,15 @@ func TestKeepAndDrop(t *testing.T) {
 	}
 	defer other.Close()
 	for _, r := range []*Repo{r, other} {
-		if !r.Has(ctx, kept) || !r.Has(ctx, packed) || r.Has(ctx, dropped) || r.Has(ctx, loose) {
-			t.Error("Has is wrong after")
+		if !r.isWhole(ctx, kept) || !r.isWhole(ctx, packed) || r.isWhole(ctx, dropped) || r.isWhole(ctx, loose) {
+			t.Error("isWhole is wrong after")
 		}
 	}
 	wantFiles(t, r, kept, files{"a": "shared", "b/c": "kept"})
 	if err := r.Drop(ctx, func(digest.Digest) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
-	if r.Has(ctx, kept) || r.Has(ctx, packed) {
+	if r.isWhole(ctx, kept) || r.isWhole(ctx, packed) {
 		t.Error("a tree outlived its drop")
 	}
 	if n := git(t, r.dir, "count-objects", "-v"); !strings.Contains(n, "count: 0\n") || !strings.Contains(n, "in-pack: 1\n") {
@@ -332,7 +332,7 @@ func TestHole(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	if other.Has(ctx, tree) {
+	if other.isWhole(ctx, tree) {
 		t.Error("a tree with a hole is called whole")
 	}
 	if err := other.Keep(ctx, tree); err == nil {

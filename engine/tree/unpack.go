@@ -46,13 +46,14 @@ func (u *unpacker) tar(t *tar.Reader) error {
 		if err != nil {
 			return unreadable(err)
 		}
+		if h.Typeflag == tar.TypeXGlobalHeader { // no file: its name says where it was made
+			continue
+		}
 		p, err := u.place(h.Name)
 		if err != nil {
 			return err
 		}
 		switch h.Typeflag {
-		case tar.TypeXGlobalHeader:
-			continue
 		case tar.TypeReg, tar.TypeGNUSparse, tar.TypeCont:
 			mode := uint32(modeFile)
 			if h.Mode&0o100 != 0 {

@@ -218,7 +218,7 @@ func (g *group) outOfMemory() bool {
 	return false
 }
 
-// remove takes the groups away. A group that still has a dying process in it stays, empty, for the kernel.
+// remove takes the groups away. One that still has a dying process in it stays, and limits nothing.
 func (g *group) remove() {
 	for _, dir := range g.dirs {
 		os.Remove(dir)

@@ -21,6 +21,8 @@ func collect(root string, reports []string, started time.Time) (got map[string][
 		content, why, err := readReport(root, p, started)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, fs.ErrPermission):
+			refused[p] = "it may not be read"
 		case err != nil:
 			return nil, nil, fmt.Errorf("collect the report %s: %w", p, err)
 		case why != "":

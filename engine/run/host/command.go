@@ -76,11 +76,16 @@ func check(c *run.Command) error {
 		return errNoCommand
 	}
 	paths := slices.Clone(c.Reports)
-	if c.Cwd != "" {
-		paths = append(paths, c.Cwd)
-	}
 	for f := range c.Start.Files {
 		paths = append(paths, strings.TrimPrefix(f, "~/"))
+	}
+	for _, p := range paths { // what stands there is removed
+		if filepath.Clean(p) == "." {
+			return fmt.Errorf("host: the path %q is a directory's own", p)
+		}
+	}
+	if c.Cwd != "" {
+		paths = append(paths, c.Cwd)
 	}
 	if c.Keep != nil {
 		paths = append(paths, c.Keep.HomePaths...)
@@ -196,7 +201,7 @@ func (r *Runner) checkout(ctx context.Context, tree digest.Digest, newer time.Ti
 	if err := r.opt.Trees.Checkout(ctx, tree, dir); err != nil {
 		return nil, fmt.Errorf("host: check out %s: %w", tree, err)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil { // an empty tree has no files to make it
+	if err := makeDir(dir); err != nil { // an empty tree has no files to make it
 		return nil, err
 	}
 	m := &meta{Name: name, Tree: tree, Workspace: &chain{id}}

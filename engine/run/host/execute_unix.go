@@ -48,11 +48,11 @@ func (s *session) execute(ctx context.Context, sp *spec) (*run.Result, error) {
 	if byUser && g.dirs["pids"] == "" {
 		sp.Pids = c.Limits.Pids
 	}
-	index, err := s.indexFiles(sp)
-	if err != nil {
+	if err := os.MkdirAll(s.r.states.path("layers"), 0o700); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(s.r.states.path("layers"), 0o700); err != nil {
+	index, err := s.indexFiles(sp)
+	if err != nil {
 		return nil, err
 	}
 	w.p, err = startInit(sp, index)

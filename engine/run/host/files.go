@@ -33,6 +33,56 @@ func openAll(path string) {
 	}
 }
 
+// openUp lets this user read a file or directory that a command has closed; what shows of it is fi still. In a sandbox a command closes nothing to itself
+// alone: its first process has root's rights there, and the runner has not.
+func openUp(path string, fi fs.FileInfo) {
+	want := fs.FileMode(0o400)
+	if fi.IsDir() {
+		want = 0o700
+	}
+	if fi.Mode().Perm()&want != want && fi.Mode()&fs.ModeSymlink == 0 && os.Geteuid() != 0 {
+		os.Chmod(path, fi.Mode().Perm()|want)
+	}
+}
+
+// openWay opens up root and the directories between it and root/path.
+func openWay(root, path string) {
+	dir := root
+	for _, part := range strings.Split(path, "/") {
+		fi, err := os.Lstat(dir)
+		if err != nil || !fi.IsDir() {
+			return
+		}
+		openUp(dir, fi)
+		dir += "/" + part
+	}
+}
+
+// rename moves a file or directory. A directory changes with its parent, and so must be one that this user may write to.
+func rename(from, to string) error {
+	err := os.Rename(from, to)
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	fi, statErr := os.Lstat(from)
+	if statErr != nil || !fi.IsDir() {
+		return err
+	}
+	openUp(from, fi)
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return os.Chmod(to, fi.Mode().Perm())
+}
+
+// makeDir makes a directory of which a command sees the mode: that must not depend on the umask of whoever runs it.
+func makeDir(path string) error {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return err
+	}
+	return os.Chmod(path, 0o755)
+}
+
 // makeParents makes every directory between root and root/path. A link or file in the place of one is removed, never followed:
 // whoever left it there would choose where the file lands.
 func makeParents(root, path string) error {
@@ -76,7 +126,12 @@ func merge(dst string, lowestFirst []string) error {
 		return err
 	}
 	for _, layer := range lowestFirst {
-		if err := mergeDir(dst, layer); err != nil {
+		fi, err := os.Lstat(layer)
+		if err == nil {
+			openUp(layer, fi)
+			err = mergeDir(dst, layer)
+		}
+		if err != nil {
 			return fmt.Errorf("copy %s: %w", layer, err)
 		}
 	}
@@ -122,6 +177,7 @@ func mergeSubdir(to, from string, fi fs.FileInfo) error {
 	if err := os.Chmod(to, 0o700); err != nil { // a lower layer may have made it read-only
 		return err
 	}
+	openUp(from, fi)
 	if err := mergeDir(to, from); err != nil {
 		return err
 	}
@@ -153,6 +209,7 @@ func copyFile(to, from string, fi fs.FileInfo) error {
 	case !fi.Mode().IsRegular():
 		return nil
 	}
+	openUp(from, fi)
 	in, err := os.Open(from)
 	if err != nil {
 		return err

@@ -7,12 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // forwardCopies copies the user's client configuration into HOME where nothing can be mounted, and returns what takes it away again: it
 // is the user's, and no state may keep it.
 func forwardCopies(s *spec) (cleanUp func() error, err error) {
-	var made []string
+	var made [][]string // of each file: itself, and the directories above it that were made for it
 	for _, f := range s.Forward {
 		if filepath.IsAbs(f.To) {
 			continue // it is where it is
@@ -29,7 +30,7 @@ func forwardCopies(s *spec) (cleanUp func() error, err error) {
 		if len(fresh) == 0 {
 			continue
 		}
-		made = append(made, fresh...)
+		made = append(made, fresh)
 		if fi.IsDir() {
 			err = merge(to, []string{f.From})
 		} else if err = os.MkdirAll(filepath.Dir(to), 0o755); err == nil {
@@ -40,14 +41,12 @@ func forwardCopies(s *spec) (cleanUp func() error, err error) {
 		}
 	}
 	return func() error {
-		for i, p := range made {
-			// The file itself goes with what is in it; directories above it only if they are empty.
-			if i == 0 || filepath.Dir(made[i-1]) != p {
-				if err := removeAll(p); err != nil {
-					return err
-				}
-			} else {
-				os.Remove(p)
+		for _, fresh := range slices.Backward(made) { // the first may have made directories that others lie in
+			if err := removeAll(fresh[0]); err != nil {
+				return err
+			}
+			for _, dir := range fresh[1:] {
+				os.Remove(dir) // if nothing else is in it
 			}
 		}
 		return nil

@@ -107,11 +107,8 @@ func (r *Runner) Has(state task.Key) bool {
 	return ok
 }
 
-// Stat lists states and checkouts, least recently used first.
-func (r *Runner) Stat() ([]Stat, error) { return r.states.stat() }
-
 // Trim removes states, least recently used first, until at most budget bytes are left, and whatever killed runs left behind. States in use stay. It
-// returns the bytes freed. Only the process that holds the workspace's lock may call it, and Remove.
+// returns the bytes freed. Only the process that holds the workspace's lock may call it.
 func (r *Runner) Trim(budget int64) (int64, error) {
 	freed, err := r.states.trim(budget)
 	return freed, errors.Join(err, sweepScratch(r.runs()))
@@ -119,9 +116,6 @@ func (r *Runner) Trim(budget int64) (int64, error) {
 
 // runs is where runs that keep nothing have their scratch directories.
 func (r *Runner) runs() string { return filepath.Join(r.opt.Scratch, "run") }
-
-// Remove removes one state.
-func (r *Runner) Remove(state task.Key) error { return r.states.remove(state.String()) }
 
 // found finds out, once, by trying, what the kernel allows.
 func (r *Runner) found() {

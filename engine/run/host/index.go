@@ -21,13 +21,14 @@ import (
 
 	"pbuild/engine/digest"
 	"pbuild/engine/run"
+	"pbuild/engine/task"
 )
 
 // An indexed is one path of a workspace that is not a directory. A file whose size and times are those of an older index has its digest too: the
 // change time cannot be set, so equal times are equal content.
 type indexed struct {
 	Path   string
-	Mode   uint32 // 0644, 0755 or 0120000; 0 for a socket, pipe or device
+	Mode   uint32 // 0644, 0755 or task.ModeLink; 0 for a socket, pipe or device
 	Size   int64
 	Mtime  int64
 	Ctime  int64
@@ -90,7 +91,7 @@ func sameStat(a, b *indexed) bool {
 func treeMode(fi fs.FileInfo) uint32 {
 	switch {
 	case fi.Mode()&fs.ModeSymlink != 0:
-		return 0o120000
+		return task.ModeLink
 	case !fi.Mode().IsRegular():
 		return 0
 	case fi.Mode()&0o100 != 0:
@@ -140,7 +141,7 @@ func hashFile(path string, x *indexed, buf []byte) (digest.Digest, error) {
 	if x.Hollow {
 		return digest.Of(fmt.Appendf(nil, "%d bytes", x.Size)), nil
 	}
-	if x.Mode == 0o120000 {
+	if x.Mode == task.ModeLink {
 		target, err := os.Readlink(path)
 		return digest.Of([]byte(target)), err
 	}
@@ -229,7 +230,7 @@ func changes(root string, before, after []indexed) (out []run.Change, skipped ma
 func inGit(path string) bool { return slices.Contains(strings.Split(path, "/"), ".git") }
 
 func readEntry(path string, mode uint32) ([]byte, error) {
-	if mode == 0o120000 {
+	if mode == task.ModeLink {
 		target, err := os.Readlink(path)
 		return []byte(target), err
 	}

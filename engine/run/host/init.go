@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -200,13 +201,16 @@ func (i *initProcess) start() (pid, exit int, err error) {
 		Dir: dir, Env: s.Env, Sys: commandAttr(s), Files: []uintptr{uintptr(null), fdStdout, fdStderr},
 	})
 	if err != nil {
-		if strings.HasPrefix(program, i.workspace+"/") && (errors.Is(err, syscall.ENOEXEC) || errors.Is(err, fs.ErrNotExist)) {
+		if strings.HasPrefix(program, i.workspace+"/") && !slices.ContainsFunc(shortages, func(s syscall.Errno) bool { return errors.Is(err, s) }) {
 			return 0, 126, i.complain("%s: %s", s.Argv[0], err)
 		}
 		return 0, 0, fmt.Errorf("start %s: %w", s.Argv[0], err)
 	}
 	return pid, 0, nil
 }
+
+// shortages are why a machine starts no program, whatever it is. All other reasons are the program's.
+var shortages = []syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.ENOSPC, syscall.EPERM, syscall.EIO, syscall.E2BIG}
 
 func exitOf(err error) int {
 	if errors.Is(err, fs.ErrPermission) {

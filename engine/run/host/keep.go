@@ -87,6 +87,7 @@ func (s *session) keepHomePaths(paths []string, fresh map[string]string) (*chain
 	// A path comes before those below it, which then move with it.
 	for _, p := range slices.Sorted(slices.Values(paths)) {
 		p = filepath.Clean(p)
+		openWay(from, p)
 		if _, err := os.Lstat(filepath.Join(from, p)); errors.Is(err, fs.ErrNotExist) && s.overlay || throughLink(from, p) {
 			continue
 		}
@@ -120,7 +121,12 @@ func copyParents(dst, src, path string) (opaque bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if err := os.Mkdir(filepath.Join(dst, dir), fi.Mode().Perm()|0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		to := filepath.Join(dst, dir)
+		err = os.Mkdir(to, 0o700)
+		if err == nil {
+			err = os.Chmod(to, fi.Mode().Perm()|0o700) // Mkdir would obey the umask
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return false, err
 		}
 		return opaque || isOpaque(filepath.Join(src, dir)), nil
@@ -130,7 +136,7 @@ func copyParents(dst, src, path string) (opaque bool, err error) {
 
 // move renames, or copies where the two are on different file systems.
 func move(to, from string) error {
-	if err := os.Rename(from, to); err == nil || !isCrossDevice(err) {
+	if err := rename(from, to); err == nil || !isCrossDevice(err) {
 		return err
 	}
 	fi, err := os.Lstat(from)
@@ -140,7 +146,7 @@ func move(to, from string) error {
 	if !fi.IsDir() {
 		return copyFile(to, from, fi)
 	}
-	return merge(to, []string{from})
+	return mergeSubdir(to, from, fi)
 }
 
 func (s *session) indexOut() string { return filepath.Join(s.scratch.dir, "index") }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"pbuild/engine/digest"
+	"pbuild/engine/task"
 )
 
 // A layer lays a tree over what a state left: nothing runs in the workspace meanwhile, so what it sees by lstat stays true.
@@ -117,7 +118,7 @@ func (l *layer) put(root, path string, mode uint32, content []byte) error {
 	if err := removeAll(full); err != nil {
 		return err
 	}
-	if mode == 0o120000 {
+	if mode == task.ModeLink {
 		return os.Symlink(string(content), full)
 	}
 	f, err := os.OpenFile(full, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

@@ -36,7 +36,7 @@ func seal(s *spec) (forwarded []string, err error) {
 	b.layers(s.Workspace, s.Sandbox.Workspace)
 	b.layers(s.Home, s.Sandbox.Home)
 	for _, f := range s.Forward {
-		forwarded = append(forwarded, b.forward(s.Home, f)...)
+		forwarded = append(b.forward(s.Home, f), forwarded...) // the first may have made directories that others lie in
 	}
 	b.try("enter the sandbox", func() error { return pivot(b.root) })
 	b.try("make / read-only", func() error { return readOnly("/", 0) })

@@ -33,7 +33,7 @@ func (s *session) makeRoom(ctx context.Context) (err error) {
 		}
 	}
 	for _, d := range []string{"w", "h"} {
-		if err := os.MkdirAll(filepath.Join(room, d), 0o755); err != nil {
+		if err := makeDir(filepath.Join(room, d)); err != nil {
 			return err
 		}
 	}
@@ -78,26 +78,27 @@ func (s *session) takePath(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	var path string
 	switch {
 	case s.start != nil && s.start.Path != "":
-		s.path = s.start.Path
+		path = s.start.Path
 	case s.start != nil:
-		s.path = filepath.Join(parent, "u", s.start.Name[:min(24, len(s.start.Name))])
+		path = filepath.Join(parent, "u", s.start.Name[:min(24, len(s.start.Name))])
 	case s.c.Keep != nil:
-		s.path = filepath.Join(parent, "u", s.c.Keep.State.String()[:24])
+		path = filepath.Join(parent, "u", s.c.Keep.State.String()[:24])
 	default:
 		h := sha256.Sum256([]byte(s.c.Start.Tree.Hex()))
-		s.path = filepath.Join(parent, "u", hex.EncodeToString(h[:12]))
+		path = filepath.Join(parent, "u", hex.EncodeToString(h[:12]))
 	}
-	unlock, err := s.r.lock(ctx, s.path)
+	unlock, err := s.r.lock(ctx, path)
 	if err != nil {
 		return "", err
 	}
 	s.unlocks = append(s.unlocks, unlock)
-	if err := os.MkdirAll(s.path, 0o700); err != nil {
+	if err := os.MkdirAll(path, 0o700); err != nil {
 		return "", err
 	}
-	lock, err := os.OpenFile(s.path+".lock", os.O_CREATE|os.O_RDWR, 0o644)
+	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return "", err
 	}
@@ -105,12 +106,13 @@ func (s *session) takePath(ctx context.Context) (string, error) {
 	if err := waitLock(ctx, lock); err != nil {
 		return "", err
 	}
+	s.path = path // from here on close empties it
 	for _, d := range []string{"w", "h", "t"} {
 		if err := removeAll(filepath.Join(s.path, d)); err != nil {
 			return "", err
 		}
 	}
-	return s.path, os.MkdirAll(filepath.Join(s.path, "t"), 0o755)
+	return s.path, makeDir(filepath.Join(s.path, "t"))
 }
 
 // temp is the command's TMPDIR: its own /tmp, or where it has none a directory of its own.

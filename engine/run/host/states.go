@@ -1,8 +1,6 @@
 package host
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,7 +12,6 @@ import (
 	"time"
 
 	"pbuild/engine/digest"
-	"pbuild/engine/task"
 )
 
 // A store keeps states below one directory:
@@ -116,44 +113,6 @@ func (s *store) unpin(m *meta) {
 	}
 }
 
-// A scratch is the directory of one run, below the store or elsewhere. It is removed by close.
-type scratch struct {
-	dir  string
-	lock *os.File
-}
-
-// newScratch makes a directory below parent. Its lock tells a later collection that it is in use, and dies with this process.
-func newScratch(parent string) (*scratch, error) {
-	if err := os.MkdirAll(parent, 0o700); err != nil {
-		return nil, err
-	}
-	dir := filepath.Join(parent, newID())
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return nil, err
-	}
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
-	if err == nil {
-		err = tryLock(lock)
-	}
-	if err != nil {
-		os.RemoveAll(dir)
-		return nil, err
-	}
-	return &scratch{dir: dir, lock: lock}, nil
-}
-
-func (s *scratch) close() error {
-	err := removeAll(s.dir)
-	s.lock.Close()
-	return err
-}
-
-func newID() string {
-	var b [8]byte
-	rand.Read(b[:])
-	return hex.EncodeToString(b[:])
-}
-
 // publish makes a state of m and the directories that become its layers (id -> directory, on the store's file system), and of its index, if there is one.
 func (s *store) publish(m *meta, fresh map[string]string, indexFile string) error {
 	m.Made = s.clock()
@@ -171,7 +130,7 @@ func (s *store) publish(m *meta, fresh map[string]string, indexFile string) erro
 		return err
 	}
 	for id, dir := range fresh {
-		if err := os.Rename(dir, s.layer(id)); err != nil {
+		if err := rename(dir, s.layer(id)); err != nil {
 			return fmt.Errorf("move a layer: %w", err)
 		}
 	}
@@ -191,23 +150,14 @@ func (s *store) publish(m *meta, fresh map[string]string, indexFile string) erro
 	return os.Rename(aside, s.path(m.Name, "meta"))
 }
 
-// A Stat is what one state, or one checkout of a tree (State zero), holds on disk.
-type Stat struct {
-	State task.Key
-	Tree  digest.Digest
-	Size  int64 // bytes of the layers that only it and states above it need
-	Used  time.Time
-	InUse bool
-}
-
-// list reads all metas, with their last use, least recently used first.
-func (s *store) list() ([]*meta, map[string]time.Time, error) {
+// list reads all metas, least recently used first.
+func (s *store) list() ([]*meta, error) {
 	entries, err := os.ReadDir(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, nil
+		return nil, nil
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	var metas []*meta
 	used := map[string]time.Time{}
@@ -220,45 +170,10 @@ func (s *store) list() ([]*meta, map[string]time.Time, error) {
 		}
 	}
 	slices.SortStableFunc(metas, func(a, b *meta) int { return used[a.Name].Compare(used[b.Name]) })
-	return metas, used, nil
+	return metas, nil
 }
 
-// stat lists what there is, least recently used first.
-func (s *store) stat() ([]Stat, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	metas, used, err := s.list()
-	if err != nil {
-		return nil, err
-	}
-	out := make([]Stat, 0, len(metas))
-	for _, m := range metas {
-		st := Stat{Tree: m.Tree, Used: used[m.Name], InUse: s.pinned[m.Name] > 0}
-		if k, err := hex.DecodeString(m.Name); err == nil && len(k) == len(st.State) {
-			st.State = task.Key(k)
-		}
-		for _, n := range m.Sizes {
-			st.Size += n
-		}
-		out = append(out, st)
-	}
-	return out, nil
-}
-
-// remove forgets a state that is not in use. Layers that other states need stay.
-func (s *store) remove(name string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.pinned[name] > 0 {
-		return fmt.Errorf("host: state %s is in use", name)
-	}
-	if err := s.forget(name); err != nil {
-		return err
-	}
-	_, err := s.sweep()
-	return err
-}
-
+// forget removes a state. Its layers stay until sweep: other states may need them.
 func (s *store) forget(name string) error {
 	// The meta goes first: without it the rest is nothing.
 	if err := os.Remove(s.path(name, "meta")); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -267,11 +182,12 @@ func (s *store) forget(name string) error {
 	return removeAll(s.path(name))
 }
 
-// trim removes states, least recently used first, until what is left holds at most budget bytes, and whatever no state needs. It returns the bytes freed.
+// trim removes states, least recently used first, until what is left holds at most budget bytes, and whatever no state needs. It returns the bytes
+// freed. A state that is all below others stays as long as one of these: to remove it would free nothing.
 func (s *store) trim(budget int64) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	metas, _, err := s.list()
+	metas, err := s.list()
 	if err != nil {
 		return 0, err
 	}
@@ -286,15 +202,20 @@ func (s *store) trim(budget int64) (int64, error) {
 		}
 	}
 	for id := range needed {
+		if _, known := sizes[id]; !known { // the state that brought it is gone
+			sizes[id] = diskUse(s.layer(id))
+		}
 		total += sizes[id]
 	}
-	for _, m := range metas {
-		if total <= budget {
+	only := func(id string) bool { return needed[id] == 1 }
+	frees := func(m *meta) bool { return s.pinned[m.Name] == 0 && slices.ContainsFunc(m.all(), only) }
+	for total > budget {
+		i := slices.IndexFunc(metas, frees)
+		if i < 0 {
 			break
 		}
-		if s.pinned[m.Name] > 0 {
-			continue
-		}
+		m := metas[i]
+		metas = slices.Delete(metas, i, i+1)
 		if err := s.forget(m.Name); err != nil {
 			return 0, err
 		}
@@ -309,7 +230,7 @@ func (s *store) trim(budget int64) (int64, error) {
 
 // sweep removes layers that no state names and nobody uses, and what killed runs left.
 func (s *store) sweep() (freed int64, err error) {
-	metas, _, err := s.list()
+	metas, err := s.list()
 	if err != nil {
 		return 0, err
 	}
@@ -330,26 +251,4 @@ func (s *store) sweep() (freed int64, err error) {
 		}
 	}
 	return freed, sweepScratch(s.path("tmp"))
-}
-
-// sweepScratch removes the scratch directories whose process is gone.
-func sweepScratch(parent string) error {
-	entries, _ := os.ReadDir(parent)
-	for _, e := range entries {
-		dir := filepath.Join(parent, e.Name())
-		lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR, 0)
-		if err == nil {
-			held := tryLock(lock) != nil
-			lock.Close()
-			if held {
-				continue
-			}
-		} else if fi, err := e.Info(); err != nil || time.Since(fi.ModTime()) < time.Minute {
-			continue // it is being made
-		}
-		if err := removeAll(dir); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -3,11 +3,13 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -65,9 +67,8 @@ func TestTrimTakesTheLeastRecentlyUsed(t *testing.T) {
 	if !r.Has(a) || r.Has(b) || !r.Has(c) {
 		t.Errorf("a %v, b %v, c %v", r.Has(a), r.Has(b), r.Has(c))
 	}
-	stats, err := r.Stat()
-	if err != nil || len(stats) != 2 || stats[0].State != c || stats[1].State != a || stats[0].Size < 100000 || stats[0].Size > 110000 {
-		t.Errorf("stat %+v, %v", stats, err)
+	if left := diskUse(r.states.path("layers")); left < 200000 || left > 220000 {
+		t.Errorf("%d bytes are left", left)
 	}
 	if _, err := r.Trim(0); err != nil || r.Has(a) || r.Has(c) {
 		t.Errorf("after Trim(0): %v", err)
@@ -79,12 +80,36 @@ func TestTrimTakesTheLeastRecentlyUsed(t *testing.T) {
 	}
 }
 
+// A layer counts whoever brought it, and a state that others are made of is not given up for nothing.
+func TestTrimCountsWhatLiesBelow(t *testing.T) {
+	r := runner(t, runtest.NewTrees(), func(o *Options) { o.Clock = ticking() })
+	if r.found(); !r.overlay {
+		t.Skip("states share no layers here")
+	}
+	below, a, b := task.Key{1}, task.Key{2}, task.Key{3}
+	stdout(t, r, after(task.Key{}, below, "head -c 100000 /dev/zero >f"))
+	stdout(t, r, after(below, a, "head -c 100000 /dev/zero >g"))
+	stdout(t, r, after(below, b, "head -c 100000 /dev/zero >g"))
+	if _, err := r.Trim(250000); err != nil || !r.Has(below) || r.Has(a) || !r.Has(b) {
+		t.Errorf("below %v, a %v, b %v, %v", r.Has(below), r.Has(a), r.Has(b), err)
+	}
+	if err := r.states.forget(below.String()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Trim(150000); err != nil || r.Has(b) {
+		t.Errorf("b, whose layers hold 200000 bytes, is still there: %v", err)
+	}
+}
+
 func TestALayerLivesAsLongAsAStateNeedsIt(t *testing.T) {
 	r := runner(t, runtest.NewTrees(), nil)
 	a, b := task.Key{1}, task.Key{2}
 	stdout(t, r, after(task.Key{}, a, "echo below >f"))
 	stdout(t, r, after(a, b, "echo above >g"))
-	if err := r.Remove(a); err != nil {
+	if err := r.states.forget(a.String()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Trim(1 << 40); err != nil {
 		t.Fatal(err)
 	}
 	if r.Has(a) || !r.Has(b) {
@@ -113,12 +138,6 @@ func TestAStateInUseStays(t *testing.T) {
 		}
 		if _, err := r.Trim(0); err != nil || !r.Has(k) {
 			t.Errorf("it was trimmed: %v", err)
-		}
-		if r.Remove(k) == nil {
-			t.Error("it was removed")
-		}
-		if s, _ := r.Stat(); len(s) != 1 || !s[0].InUse {
-			t.Errorf("stat %+v", s)
 		}
 	}
 	if got := stdout(t, r, c); got != "up\nx\n" {
@@ -338,6 +357,119 @@ func TestNobodyElseReachesWhatCommandsLeave(t *testing.T) {
 		}
 		if fi.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s: %v", dir, fi.Mode())
+		}
+	}
+}
+
+// Who gives up waiting for a workspace path leaves what lies there to those who use it.
+func TestAPathIsLeftToWhoUsesIt(t *testing.T) {
+	scratch := filepath.Join(t.TempDir(), "scratch")
+	none := func(o *Options) { o.Scratch, o.MaxIsolation = scratch, run.IsolationNone }
+	a := runner(t, runtest.NewTrees(), none)
+	for name, b := range map[string]*Runner{"the same process": a, "another process": runner(t, runtest.NewTrees(), none)} {
+		t.Run(name, func(t *testing.T) {
+			gone := filepath.Join(t.TempDir(), "gone")
+			c := shell("echo x >f; echo up; while [ ! -e " + gone + " ] && [ $((i=i+1)) -lt 100 ]; do sleep 0.05; done; cat f")
+			c.Log = func(_ string, out []byte) {
+				if string(out) != "up\n" {
+					return
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				defer cancel()
+				if _, err := b.Run(ctx, shell("true")); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("got %v", err)
+				}
+				if err := os.WriteFile(gone, nil, 0o644); err != nil {
+					t.Error(err)
+				}
+			}
+			if got := stdout(t, a, c); got != "up\nx\n" {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+// What a command sees depends on no umask.
+func TestModesDependOnNoUmask(t *testing.T) {
+	old := syscall.Umask(0o077)
+	defer syscall.Umask(old)
+	for _, copies := range []bool{false, true} {
+		trees := runtest.NewTrees()
+		r := runner(t, trees, func(o *Options) { o.NoOverlay = copies })
+		below, above := task.Key{1}, task.Key{2}
+		c := after(task.Key{}, below, "mkdir -p $HOME/cache/deep; stat -c %a . $HOME $TMPDIR; umask")
+		c.Start.Tree = trees.Add(map[string]string{"f": "x"})
+		if got := stdout(t, r, c); got != "755\n755\n1777\n0022\n" && got != "755\n755\n755\n0022\n" {
+			t.Errorf("copies %v: got %q", copies, got)
+		}
+		c = after(below, above, "echo x >$HOME/cache/deep/f; chmod 755 $HOME/cache $HOME/cache/deep")
+		c.Keep.Home, c.Keep.HomePaths = run.FromStart, []string{"cache/deep/f"}
+		stdout(t, r, c)
+		c = shell("stat -c %a . $HOME $HOME/cache $HOME/cache/deep")
+		c.Start.State = above
+		if got := stdout(t, r, c); got != "755\n755\n755\n755\n" {
+			t.Errorf("copies %v: kept paths: got %q", copies, got)
+		}
+	}
+}
+
+// A directory that moves to another file system keeps its mode and time, as one that stays does.
+func TestMoveOverFileSystems(t *testing.T) {
+	other, err := os.MkdirTemp("/dev/shm", "pbuild-test-")
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { removeAll(other) })
+	from, to := filepath.Join(other, "cache"), filepath.Join(t.TempDir(), "cache")
+	past := time.Unix(1e9, 0)
+	if err := errors.Join(os.Mkdir(from, 0o700), os.Chmod(from, 0o500), os.Chtimes(from, past, past), move(to, from)); err != nil {
+		t.Fatal(err)
+	}
+	fi, err := os.Stat(to)
+	if err != nil || fi.Mode().Perm() != 0o500 || !fi.ModTime().Equal(past) {
+		t.Errorf("%v %v, %v", fi.Mode(), fi.ModTime(), err)
+	}
+	os.Chmod(to, 0o700)
+}
+
+// A report or file removes what stands at its path: it must not be the workspace or HOME.
+func TestTheWorkspaceIsNoReport(t *testing.T) {
+	r := runner(t, runtest.NewTrees(), nil)
+	for _, p := range []string{".", "a/..", "./"} {
+		report, file, home := shell("true"), shell("true"), shell("true")
+		report.Reports = []string{p}
+		file.Start.Files, home.Start.Files = map[string][]byte{p: nil}, map[string][]byte{"~/" + p: nil}
+		for _, c := range []*run.Command{report, file, home} {
+			if _, err := r.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "directory's own") {
+				t.Errorf("%q: %v", p, err)
+			}
+		}
+	}
+}
+
+// Nothing of the user's configuration stays in a kept HOME, not even the directories that it lay in.
+func TestForwardedFilesLeaveNoTrace(t *testing.T) {
+	for _, level := range []run.Isolation{run.IsolationSealed, run.IsolationNone} {
+		home := t.TempDir()
+		t.Setenv("HOME", home)
+		r := runner(t, runtest.NewTrees(), func(o *Options) { o.MaxIsolation = level })
+		c := after(task.Key{}, task.Key{1}, "cat $HOME/.config/*/*")
+		c.Network = true
+		for _, name := range []string{"a/x", "b/y"} {
+			path := filepath.Join(home, ".config", name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(name), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+			c.Forward = append(c.Forward, path)
+		}
+		if got := stdout(t, r, c); got != "a/xb/y" {
+			t.Errorf("%s: got %q", level, got)
+		}
+		c = shell("ls -A $HOME")
+		c.Start.State = task.Key{1}
+		if got := stdout(t, r, c); got != "" {
+			t.Errorf("%s: HOME has %q", level, got)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"pbuild/engine/task"
 )
 
 func lay(h *harness) {
@@ -209,4 +211,4 @@ func changed(h *harness) {
 	})
 }
 
-var modes = map[uint32]string{0: "-", 0o644: "f", 0o755: "x", 0o120000: "l"}
+var modes = map[uint32]string{0: "-", 0o644: "f", 0o755: "x", task.ModeLink: "l"}

@@ -164,6 +164,14 @@ func commands(h *harness) {
 		if res := h.run(c); res.Exit != 126 {
 			h.Errorf("not executable: exit %d", res.Exit)
 		}
+		// Whoever wrote the tree must not be able to make its failure look like the machine's.
+		for why, interpreter := range map[string]string{"absent": "/no/such/program", "a directory": "/", "itself": "./program", "below a file": "/etc/passwd/sh"} {
+			c := from("", h.trees.Add(map[string]string{"program": "#!" + interpreter + "\n"}), sh(""))
+			c.Argv = []string{"./program"}
+			if res := h.run(c); res.Exit != 126 {
+				h.Errorf("its interpreter is %s: exit %d", why, res.Exit)
+			}
+		}
 	})
 	surroundings(h)
 }

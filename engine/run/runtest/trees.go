@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"pbuild/engine/digest"
+	"pbuild/engine/task"
 	"pbuild/engine/tree"
 )
 
@@ -44,7 +45,7 @@ func (t *Trees) Add(files map[string]string) digest.Digest {
 	for p, content := range files {
 		e := tree.Entry{Path: p, Mode: 0o644}
 		if target, ok := strings.CutPrefix(content, link); ok {
-			e.Mode, content = 0o120000, target
+			e.Mode, content = task.ModeLink, target
 		} else if strings.HasPrefix(content, program) {
 			e.Mode = 0o755
 		}
@@ -123,7 +124,7 @@ func (t *Trees) Checkout(ctx context.Context, id digest.Digest, dir string) erro
 		if err != nil {
 			return err
 		}
-		if e.Mode == 0o120000 {
+		if e.Mode == task.ModeLink {
 			err = os.Symlink(string(content), p)
 		} else {
 			err = os.WriteFile(p, content, fs.FileMode(e.Mode))

@@ -3,7 +3,6 @@ package storetest
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -22,7 +21,6 @@ type Store interface {
 	Lookup(task.Key) *task.Record
 	Latest(address string) *task.Record
 	History(address string) []*task.Record
-	Each(func(*task.Record) error) error
 	Generation() uint64
 	Append([]*task.Record) error
 	Blobs() task.Blobs
@@ -59,7 +57,6 @@ func Test(t *testing.T, open func(t *testing.T) Opener) {
 		"records come back whole":            recordsComeBack,
 		"the newest record of a key wins":    newestWins,
 		"an address has a history":           history,
-		"an error ends Each":                 eachStops,
 		"the generation moves":               generation,
 		"a store that nobody wrote is empty": empty,
 		"blobs come back":                    blobs,
@@ -99,9 +96,6 @@ func recordsComeBack(t *testing.T, o Opener) {
 			equal(t, "Lookup", s.Lookup(r.Key), r)
 			equal(t, "Latest", s.Latest(r.Address), r)
 		}
-		var got []*task.Record
-		check(t, s.Each(func(r *task.Record) error { got = append(got, r); return nil }))
-		equal(t, "Each", got, want)
 	}
 	demand(w)
 	demand(o.Reader(t))
@@ -139,16 +133,6 @@ func history(t *testing.T, o Opener) {
 	}
 	check(t, w.Close())
 	equal(t, "History after reopening", o.Reader(t).History("gate.go/verdict"), want)
-}
-
-func eachStops(t *testing.T, o Opener) {
-	w := o.Writer(t)
-	check(t, w.Append([]*task.Record{Record(1, "a"), Record(2, "b")}))
-	enough, calls := errors.New("enough"), 0
-	if err := w.Each(func(*task.Record) error { calls++; return enough }); err != enough || calls != 1 {
-		t.Errorf("Each returned %v after %d calls", err, calls)
-	}
-	check(t, w.Close())
 }
 
 func generation(t *testing.T, o Opener) {
