@@ -135,13 +135,19 @@ func (h *lowerHost) Predictions(path string) (map[string]kind.Data, error) {
 }
 
 func (h *lowerHost) Exists(path string) bool {
-	if _, err := os.Stat(path); err == nil {
-		return true
-	}
+	_, err := os.Stat(path)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.read = append(h.read, decl.Read{Path: path, Absent: true})
-	return false
+	if err != nil {
+		h.read = append(h.read, decl.Read{Path: path, Absent: true})
+		return false
+	}
+	read := decl.Read{Path: filepath.Dir(path), Dir: true, Match: []string{filepath.Base(path)}}
+	if strings.ContainsAny(read.Match[0], `*?[\`) { // it is no pattern: any change of the listing will do
+		read.Match = nil
+	}
+	h.read = append(h.read, read)
+	return true
 }
 
 func (h *lowerHost) Platform() string { return runtime.GOOS + "/" + runtime.GOARCH }

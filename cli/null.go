@@ -143,7 +143,7 @@ func (q *nullQuery) print(cfg Config, r *remembered, began time.Time) {
 		d := &planJSON{FormatVersion: formatVersion, Pbuild: cfg.Version, Graph: r.Graph, Counts: r.Counts, Unknown: []unknownJSON{},
 			Tasks: []planTaskJSON{}, Diagnostics: []diagnosticJSON{}}
 		d.Samples.EstimateUSD = new(float64)
-		encodePlan(cfg.Stdout, d) // a closed pipe is its reader's affair
+		(&view{out: cfg.Stdout}).document(d) // a closed pipe is its reader's affair
 	default:
 		fmt.Fprintln(cfg.Stdout, paint(color, bold, planSentence(t, 0)))
 	}

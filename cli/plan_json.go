@@ -118,6 +118,3 @@ func planTasks(p *plan.Plan, all bool) []planTaskJSON {
 	}
 	return out
 }
-
-// encodePlan is for whoever has no view.
-func encodePlan(w io.Writer, d *planJSON) error { return (&view{out: w}).document(d) }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"pbuild/engine/digest"
+	"pbuild/engine/task"
 	"pbuild/engine/tree"
 
 	"github.com/BurntSushi/toml"
@@ -41,11 +42,8 @@ func harnessEdits(ctx context.Context, repo *tree.Repo, base, candidate, gold di
 	return lines, nil
 }
 
-// linkMode is the mode of a symbolic link in a tree.
-const linkMode = 0o120000
-
 func manifestEdits(ctx context.Context, repo *tree.Repo, e tree.Entry, base, gold digest.Digest, read manifestReader) ([]string, error) {
-	if e.Mode == linkMode { // tools follow it, and so would what is compared
+	if e.Mode == task.ModeLink { // tools follow it, and so would what is compared
 		return []string{e.Path + ": is a link now"}, nil
 	}
 	content, err := repo.Read(ctx, e.Blob)

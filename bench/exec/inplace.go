@@ -147,7 +147,7 @@ func (t *Tasks) readOutput(role string, store bool) (task.Output, []byte, error)
 		if err != nil {
 			return out, nil, err
 		}
-		out.Mode, out.Digest = linkMode, digest.Of([]byte(target))
+		out.Mode, out.Digest = task.ModeLink, digest.Of([]byte(target))
 		return out, []byte(target), nil
 	case fi.IsDir():
 		return out, nil, noFile{role, "a directory"}
@@ -187,7 +187,7 @@ func (t *Tasks) Restore(o task.Output) error {
 
 func writeFile(name string, mode uint32, content []byte) error {
 	switch mode {
-	case linkMode:
+	case task.ModeLink:
 		return os.Symlink(string(content), name)
 	case 0o755:
 		return os.WriteFile(name, content, 0o777)
