@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"io"
 
 	"pbuild/bench/decl"
 	"pbuild/engine/plan"
