@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -68,6 +69,7 @@ type app struct {
 	began bool // a command's own code has been reached: what fails now is not a matter of usage
 
 	claimed chan struct{} // closed once interrupts are the command's own affair
+	claim   sync.Once
 }
 
 // globalFlags are those of every command.

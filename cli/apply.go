@@ -101,6 +101,10 @@ type applying struct {
 	drift    int
 	near     []task.ID
 	untold   bool // something failed that did not run, and so was not shown when it happened
+
+	partial bool // what it runs makes rows, and another goes on from there
+	before  *applying
+	sum     *apply.Summary
 }
 
 func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err error) {
@@ -115,13 +119,20 @@ func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err erro
 		args, f.replace = saved.Selectors, saved.Replace
 	}
 	s, err := a.load(ctx, loadOptions{noProbe: f.noProbe, warn: true})
-	defer s.close()
+	defer func() { s.close() }()
 	if err != nil {
 		return err
 	}
 	st, err := store.OpenWriter(ctx, s.stateDir(), a.holder(), f.lockTimeout)
 	if err != nil {
 		return exitWith(ExitWorld, err)
+	}
+	var before *applying
+	if saved == nil {
+		var code Exit
+		if s, before, code, err = a.expand(ctx, f, s, st, args); err != nil || code != ExitDone {
+			return ended(st, code, err)
+		}
 	}
 	p, err := s.planFor(st, &f.planFlags, args)
 	a.noteDamage(st)
@@ -145,11 +156,16 @@ func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err erro
 		return err
 	}
 	collectAsUsual()
-	ap := &applying{session: s, flags: f, store: st, plan: p, run: a.runID()}
+	ap := &applying{session: s, flags: f, store: st, plan: p, run: a.runID(), before: before}
 	code, err := ap.do(ctx)
 	if err == nil && f.whole(args) {
 		ap.remember()
 	}
+	return ended(st, code, err)
+}
+
+// ended closes the store that was written to, and returns what the command ends with.
+func ended(st *store.Store, code Exit, err error) error {
 	if e := st.Close(); err == nil && e != nil {
 		err = exitWith(ExitWorld, e)
 	}

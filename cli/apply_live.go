@@ -11,8 +11,13 @@ import (
 // openStreams opens everything that the event stream goes to. What the user named comes first: where that cannot be opened, there is no run.
 func (ap *applying) openStreams() error {
 	ap.stream = &stream{address: ap.plan.Address}
+	into := os.O_TRUNC
+	if ap.before != nil {
+		ap.stream.seq = ap.before.stream.seq
+		into = os.O_APPEND
+	}
 	if ap.flags.jsonInto != "" {
-		f, err := os.Create(ap.flags.jsonInto)
+		f, err := os.OpenFile(ap.flags.jsonInto, os.O_WRONLY|os.O_CREATE|into, 0o666)
 		if err != nil {
 			return usagef("--json-into: %v", err)
 		}
@@ -79,7 +84,7 @@ func (ap *applying) ticking() (quit func()) {
 
 // interrupts turns the first interrupt into a closed channel and the second into a cancelled context.
 func (a *app) interrupts(ctx context.Context, say func(string)) (_ context.Context, stop <-chan struct{}, release func()) {
-	close(a.claimed)
+	a.claim.Do(func() { close(a.claimed) })
 	ctx, cancel := context.WithCancel(ctx)
 	stopping := make(chan struct{})
 	go func() {

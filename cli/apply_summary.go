@@ -18,6 +18,12 @@ import (
 func (ap *applying) finish(sum *apply.Summary) Exit {
 	excluded := ap.excluded(sum)
 	code := exitOf(sum)
+	if ap.before != nil {
+		ap.addBefore(sum)
+	}
+	if ap.sum = sum; ap.partial && code == ExitDone {
+		return code
+	}
 	ap.stream.summary(sum, excluded, code, ap.app.cfg.Clock())
 	v := ap.app.view
 	w, color := v.summary()
@@ -50,6 +56,28 @@ func (ap *applying) finish(sum *apply.Summary) Exit {
 		fmt.Fprintf(v.err, "note: the event stream could not be written whole: %v\n", ap.stream.err)
 	}
 	return code
+}
+
+// addBefore adds what ran to make rows: to its user it is one apply. What it made is no reuse of an earlier one's.
+func (ap *applying) addBefore(sum *apply.Summary) {
+	b := ap.before
+	sum.Run, sum.Restored, sum.Flaky, sum.Wall = sum.Run+b.sum.Run, sum.Restored+b.sum.Restored, sum.Flaky+b.sum.Flaky, sum.Wall+b.sum.Wall
+	for kind, d := range b.progress.spent {
+		ap.progress.spent[kind] += d
+	}
+	ran := map[string]bool{}
+	for ; b != nil; b = b.before {
+		for i := range b.plan.Items {
+			if b.plan.Wanted[i] && b.plan.Items[i].Decision <= plan.Maybe {
+				ran[b.address(task.ID(i))] = true
+			}
+		}
+	}
+	for i := range ap.plan.Items {
+		if ap.plan.Wanted[i] && ap.plan.Items[i].Decision == plan.Reuse && ran[ap.address(task.ID(i))] {
+			sum.Reuse--
+		}
+	}
 }
 
 // screenful is how many tasks may run before failures, which were shown as they happened, are named again at the end.

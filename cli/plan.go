@@ -122,6 +122,7 @@ func (a *app) makePlan(ctx context.Context, f *planFlags, args []string) (change
 	if a.view.json {
 		d := planDocument(a.cfg.Version, graph, p, s.diags)
 		d.Tasks = planTasks(p, f.all)
+		d.Unknown = unknownRows(s.ws.Unknown)
 		if err := a.view.document(d); err != nil {
 			return false, exitWith(ExitWorld, err)
 		}

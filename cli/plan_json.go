@@ -45,6 +45,17 @@ type unknownJSON struct {
 	LastRows *int   `json:"last_rows"`
 }
 
+func unknownRows(us []decl.UnknownRows) []unknownJSON {
+	out := make([]unknownJSON, len(us))
+	for i, u := range us {
+		out[i].Dataset = u.Dataset
+		if u.Last >= 0 {
+			out[i].LastRows = &us[i].Last
+		}
+	}
+	return out
+}
+
 type planTaskJSON struct {
 	Address  string       `json:"address"`
 	Kind     string       `json:"kind"`

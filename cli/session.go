@@ -79,30 +79,46 @@ func (a *app) load(ctx context.Context, o loadOptions) (*session, error) {
 	if o.all {
 		defer s.lookAhead()()
 	}
-	config := hcl.Open(dir, a.hclOptions())
-	a.view.source = config.Snippet
-	s.ws, s.diags = config.Workspace, config.Diagnostics
-	if !s.diags.HasErrors() {
-		s.host = newLowerHost(ctx, a, s.ws, o.noProbe)
-		var more decl.Diagnostics
-		s.graph, more = lower.Lower(s.ws, s.host)
-		s.diags.Add(more...)
-		if err := s.host.save(); err != nil {
-			a.view.notef("note: %v\n", err) // the probe runs again next time
-		}
+	if s.store, err = store.Open(s.stateDir()); err != nil {
+		s.close()
+		return nil, exitWith(ExitWorld, err)
 	}
-	s.diags = s.diags.Sort()
+	made := map[string]bool{}
+	for more := true; more; {
+		s.declare(ctx, o, made)
+		more = !s.diags.HasErrors() && s.learn(made)
+	}
 	if !o.keep && (o.warn || s.diags.HasErrors()) {
 		a.view.showDiagnostics(dir, s.diags)
 	}
 	if s.diags.HasErrors() {
 		return s, said(ExitUsage)
 	}
-	s.named = &plan.Plan{Graph: s.graph}
-	if s.store, err = store.Open(s.stateDir()); err != nil {
-		return nil, exitWith(ExitWorld, err)
+	if o.warn && !a.view.json {
+		s.noteUnknown()
 	}
 	return s, nil
+}
+
+// declare reads the declarations and makes the graph. made names the datasets whose files are what the tasks that make them will leave.
+func (s *session) declare(ctx context.Context, o loadOptions, made map[string]bool) {
+	a := s.app
+	options := a.hclOptions()
+	options.Made = made
+	config := hcl.Open(s.dir, options)
+	a.view.source = config.Snippet
+	s.ws, s.diags = config.Workspace, config.Diagnostics
+	if !s.diags.HasErrors() {
+		s.host = newLowerHost(ctx, a, s.ws, o.noProbe)
+		var more decl.Diagnostics
+		s.graph, more = lower.Lower(s.ws, s.host)
+		s.named = &plan.Plan{Graph: s.graph}
+		s.diags.Add(more...)
+		if err := s.host.save(); err != nil {
+			a.view.notef("note: %v\n", err) // the probe runs again next time
+		}
+	}
+	s.diags = s.diags.Sort()
 }
 
 // collectLate keeps the collector away until a gibibyte is in use: a graph is made once and stays, so that what a collection would find while it grows is
@@ -192,12 +208,11 @@ func (a *app) loadTask(cmd *cobra.Command, addr string) (*session, *task.Object,
 // decide makes the plan of what want needs (nil: everything) against a store.
 func (s *session) decide(st *store.Store, want []task.ID, replace map[task.ID]bool) (*plan.Plan, error) {
 	s.prefetch(want)
-	p, err := plan.Decide(plan.Inputs{
-		Graph: s.graph, Lookup: st.Lookup, Latest: st.Latest, Started: s.unfinished(st), Files: s.files,
-		Stored: s.stored(st),
-		Now:    s.app.cfg.Clock().UnixNano(), Want: want, Replace: replace, MinIsolation: s.minIsolation(),
-	})
+	p, err := plan.Decide(s.inputs(st, want, replace))
 	var missing plan.MissingInputs
+	if errors.As(err, &missing) && len(s.ws.Held) > 0 {
+		return p, nil // what is not in the graph yet may make them
+	}
 	if errors.As(err, &missing) {
 		var ds decl.Diagnostics
 		for _, m := range missing {
@@ -216,6 +231,14 @@ func (s *session) decide(st *store.Store, want []task.ID, replace map[task.ID]bo
 		return nil, exitWith(ExitWorld, err)
 	}
 	return p, nil
+}
+
+// inputs is what a plan is decided by.
+func (s *session) inputs(st *store.Store, want []task.ID, replace map[task.ID]bool) plan.Inputs {
+	return plan.Inputs{
+		Graph: s.graph, Lookup: st.Lookup, Latest: st.Latest, Started: s.unfinished(st), Files: s.files, Stored: s.stored(st),
+		Now: s.app.cfg.Clock().UnixNano(), Want: want, Replace: replace, MinIsolation: s.minIsolation(),
+	}
 }
 
 // stored tells whether an output's content can be had. Of a tree it asks only whether the repository is there: what was taken out of that by hand is

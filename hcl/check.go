@@ -65,7 +65,9 @@ func (l *loader) checkEdges() {
 		phases[address] = open
 		path = append(path, address)
 		for _, e := range l.edges[address] {
-			visit(e.to, e)
+			if !e.one {
+				visit(e.to, e)
+			}
 		}
 		path = path[:len(path)-1]
 		phases[address] = closed

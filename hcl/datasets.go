@@ -87,35 +87,66 @@ func (l *loader) fileRows(d *dataset) {
 		return // said when the block is decoded
 	}
 	f := l.reader.read(path)
-	if f.err != nil {
-		if !l.madeByTask(d.block, path) {
-			l.errorf(a.expr.Range(), "Dataset file cannot be read", "%v. The path is relative to the workspace's directory.", f.err)
-		}
-		return
+	defer l.reader.forget(path)
+	parse := func() (*rows.Set, decl.Diagnostics) {
+		return rows.Parse(string(f.bytes), rows.Options{Format: text("format"), Key: text("key"), Name: l.reader.short(l.reader.abs(path)), At: rangeOf(d.block.at)})
 	}
-	l.keep(d)(rows.Parse(string(f.bytes), rows.Options{Format: text("format"), Key: text("key"), Name: l.reader.short(l.reader.abs(path)), At: rangeOf(d.block.at)}))
-	l.reader.forget(path)
-}
-
-// madeByTask says whether a file that is not there yet is one that a task makes: the dataset depends on a task, or one has it among its outputs.
-func (l *loader) madeByTask(b *block, path string) bool {
-	if a := b.body.attr("depends_on"); a != nil {
-		for _, t := range a.reference().Variables() {
-			if t.RootName() == "task" {
-				return true
+	name := d.block.labels[0]
+	if makers := l.makers(d.block, path); len(makers) > 0 && !l.o.Made[name] {
+		unknown := decl.UnknownRows{Dataset: name, Makers: makers, Last: -1}
+		if f.err == nil {
+			if last, _ := parse(); last != nil {
+				unknown.Last = last.Len()
 			}
 		}
+		l.unknown = append(l.unknown, unknown)
+		return
 	}
-	for _, t := range l.blocks {
+	if f.err != nil {
+		l.errorf(a.expr.Range(), "Dataset file cannot be read", "%v. The path is relative to the workspace's directory.", f.err)
+		return
+	}
+	l.keep(d)(parse())
+}
+
+// makers are what must have run before a dataset's file is what it is to be: what the dataset depends on, and the tasks that have the file among
+// their outputs.
+func (l *loader) makers(b *block, file string) []decl.Ref {
+	var refs []decl.Ref
+	for _, typ := range decl.Find("dataset").Attr("depends_on").Refs {
+		refs = append(refs, l.staticRefs(b.body.attr("depends_on"), typ)...)
+	}
+	for _, address := range sortedKeys(l.blocks) {
+		t := l.blocks[address]
 		if t.typ != "task" || t.body.attr("outputs") == nil || t.body.attr("for_each") != nil {
 			continue
 		}
 		outputs, _ := l.quietly(t.body.attr("outputs"), decl.Find("task").Attr("outputs")).([]string)
-		if slices.Contains(outputs, path) {
-			return true
+		if ref := (decl.Ref{Type: t.typ, Name: t.name()}); slices.ContainsFunc(outputs, func(o string) bool { return l.reader.abs(o) == l.reader.abs(file) }) {
+			l.edge(b.address(), ref, b.body.attr("file").at)
+			if !slices.Contains(refs, ref) {
+				refs = append(refs, ref)
+			}
 		}
 	}
-	return false
+	return refs
+}
+
+// held are the blocks that refer to a dataset whose rows are unknown, or to a block that does.
+func (l *loader) held() map[string]bool {
+	held := map[string]bool{}
+	for _, u := range l.unknown {
+		held["dataset."+u.Dataset] = true
+	}
+	for more := len(held) > 0; more; {
+		more = false
+		for from, edges := range l.edges {
+			if !held[from] && slices.ContainsFunc(edges, func(e edge) bool { return held[e.to] }) {
+				held[from], more = true, true
+			}
+		}
+	}
+	return held
 }
 
 // quietly is the value of an attribute that is decoded, and so reported on, later.

@@ -25,6 +25,8 @@ type Options struct {
 	VarFiles []string // of --var-file, relative to the current directory
 	Environ  []string // as of os.Environ; PBUILD_VAR_x counts
 	Version  string   // pbuild's own, for required_version; "" satisfies every constraint
+	// Made names datasets whose files, which tasks make, are as those will leave them. The rows of others that tasks make are unknown.
+	Made map[string]bool
 }
 
 const (
@@ -86,7 +88,8 @@ type loader struct {
 	datasets map[string]*dataset
 	eachs    map[string]*eachScope // of blocks with for_each, by address
 	edges    map[string][]edge     // what each block refers to
-	cyclic   map[string]bool       // blocks in a circle that was reported
+	unknown  []decl.UnknownRows
+	cyclic   map[string]bool // blocks in a circle that was reported
 	secrets  secrets
 }
 
@@ -119,6 +122,7 @@ func (l *loader) load(w *decl.Workspace) {
 	slices.SortStableFunc(w.Blocks, func(a, b *decl.Block) int { return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name)) })
 	l.checkEdges()
 	l.checkWhole(w)
+	w.Unknown, w.Held = l.unknown, l.held()
 }
 
 // parse reads the files of the directory.

@@ -10,14 +10,15 @@ import (
 	"pbuild/bench/decl"
 )
 
-// An edge says that a block refers to another; at is where.
+// An edge says that a block refers to another, or to one member of it; at is where.
 type edge struct {
-	to string
-	at hashihcl.Range
+	to  string
+	one bool
+	at  hashihcl.Range
 }
 
 func (l *loader) edge(from string, to decl.Ref, at hashihcl.Range) {
-	l.edges[from] = append(l.edges[from], edge{to.Type + "." + to.Name, at})
+	l.edges[from] = append(l.edges[from], edge{to.Type + "." + to.Name, to.One, at})
 }
 
 // A refNode is one reference; nil is null.
@@ -251,6 +252,7 @@ func (c *compiler) member(ref decl.Ref, key node, at hashihcl.Range) refNode {
 		c.l.errorf(at, "No members", "%s has no for_each, and so no members to choose from. Name it without [...].", ref)
 		return nil
 	}
+	c.l.edge(c.address, decl.Ref{Type: ref.Type, Name: ref.Name, One: true}, at)
 	keyed := c.asText(key, at)
 	return func(row *decl.Each) (*decl.Ref, *decl.Diagnostic) {
 		k, d := keyed(row)

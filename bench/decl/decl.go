@@ -16,8 +16,17 @@ type Workspace struct {
 	Dir      string             // absolute
 	Blocks   []*Block           // in order of type and name, so that no result depends on the order in the files
 	Datasets map[string]Dataset // by name; rows known now
+	Unknown  []UnknownRows      // datasets whose rows are not, by name
+	Held     map[string]bool    // addresses of blocks that wait for such rows: they have no members yet
 	Read     []Read             // everything that was read to get here
 	Secrets  map[string]string  // sensitive variables: name to value, for redaction and for the processes that need them
+}
+
+// UnknownRows says that a dataset's file is made by what may have to run first.
+type UnknownRows struct {
+	Dataset string
+	Makers  []Ref
+	Last    int // how many rows the file has now; -1 if that cannot be told
 }
 
 // A Read is a file or directory that loading looked at, so that a later plan can tell whether anything has changed.

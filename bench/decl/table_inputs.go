@@ -5,7 +5,7 @@ package decl
 var datasetBlock = BlockDef{Type: "dataset", Label: true, Doc: "An ordered set of rows. It is never a value: it stands only in `for_each` and where an attribute takes a dataset.",
 	OneOf: [][]string{{"file", "union", "filter", "admit", "mine", "derive"}},
 	Attrs: []AttrDef{
-		{Name: "file", Type: String, Doc: "A file of rows, relative to the workspace."},
+		{Name: "file", Type: String, Doc: "A file of rows, relative to the workspace. A task may make it."},
 		{Name: "union", Type: Refs, Refs: []string{"dataset"}, Doc: "The rows of several datasets, in order. Equal rows with one identity are one row."},
 		{Name: "key", Type: String, Doc: "The column that identifies a row."},
 		{Name: "format", Type: String, OneOf: []string{"jsonl", "json", "csv", "swe-bench"}, Default: "by extension",

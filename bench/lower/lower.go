@@ -36,7 +36,7 @@ type Host interface {
 // order is how the types of blocks follow each other among the graph's objects.
 var order = []string{"runtime", "instance", "gate", "matrix", "handshake", "task", "report"}
 
-// Lower returns every task of the workspace. With errors the graph is nil.
+// Lower returns every task of the workspace, but for those of blocks that are held. With errors the graph is nil.
 func Lower(ws *decl.Workspace, h Host) (*task.Graph, decl.Diagnostics) {
 	l := &lowerer{
 		ws: ws, host: h, graph: &task.Graph{Pools: map[string]int{}},
@@ -58,7 +58,7 @@ func Lower(ws *decl.Workspace, h Host) (*task.Graph, decl.Diagnostics) {
 	l.declareFiles()
 	for _, typ := range order {
 		for _, b := range ws.Blocks {
-			if b.Type == typ {
+			if b.Type == typ && !ws.Held[b.Address()] {
 				l.graph.Objects = append(l.graph.Objects, l.lower(b).objects...)
 			}
 		}

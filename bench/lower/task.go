@@ -76,7 +76,10 @@ func (p *pending) String() string {
 func (l *lowerer) declareFiles() {
 	n := 0
 	for _, b := range l.ws.Blocks {
-		if b.Type == "report" && b.ForEach == nil {
+		if l.ws.Held[b.Address()] {
+			continue
+		}
+		if b.Type == "report" {
 			_, files := l.reportFiles(b)
 			for _, f := range files {
 				l.makes(f, maker{report: b}, nil)
