@@ -26,7 +26,7 @@ func Init() {
 	switch os.Args[0] {
 	case initName:
 	case anchorName:
-		os.Exit(0)
+		syscall.Exit(0)
 	case guardName:
 		guard()
 	default:
@@ -42,9 +42,9 @@ func Init() {
 		rep := reply{Error: err.Error()}
 		errors.As(err, &rep.Missing)
 		i.out.Encode(rep)
-		os.Exit(1)
+		syscall.Exit(1)
 	}
-	os.Exit(0)
+	syscall.Exit(0) // os.Exit sleeps for a second where the race detector is on
 }
 
 // An initProcess is the first process of a sandbox: it builds what the command sees, lays the workspace, starts the command, and when that has ended
@@ -266,7 +266,7 @@ func (i *initProcess) obey(pid int) {
 		err := i.in.Decode(&o)
 		killTree(pid)
 		if err != nil {
-			os.Exit(1)
+			syscall.Exit(1)
 		}
 	}
 }
