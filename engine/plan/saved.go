@@ -128,8 +128,12 @@ func Check(s *Saved, now *Plan) error {
 	if err != nil {
 		return err
 	}
+	would := unheld(s, now)
 	if graph == s.Graph {
-		return checkHeld(s, now)
+		if would == nil {
+			return nil
+		}
+		return &Stale{would}
 	}
 	stale := &Stale{}
 	var e digest.Encoder
@@ -154,7 +158,7 @@ func Check(s *Saved, now *Plan) error {
 			stale.Differences = append(stale.Differences, t.Address+" has changed")
 		}
 	}
-	stale.Differences = append(stale.Differences, unheld(s, now)...)
+	stale.Differences = append(stale.Differences, would...)
 	if stale.Differences == nil {
 		stale.Differences = []string{fmt.Sprintf("what it does not run has changed: the graph was %s and is %s", s.Graph.Short(), graph.Short())}
 	}
@@ -173,27 +177,6 @@ func unheld(s *Saved, now *Plan) (would []string) {
 		}
 	}
 	return would
-}
-
-// checkHeld compares what runs, where graphs are equal and so number their tasks alike.
-func checkHeld(s *Saved, now *Plan) error {
-	held := make([]bool, len(now.Items))
-	for _, t := range s.Tasks {
-		if t.ID < 0 || int(t.ID) >= len(held) {
-			return fmt.Errorf("plan: check: task %d of %d", t.ID, len(held))
-		}
-		held[t.ID] = true
-	}
-	stale := &Stale{}
-	for i := range now.Items {
-		if id := task.ID(i); now.mayRun(id) && !held[i] {
-			stale.Differences = append(stale.Differences, now.Address(id)+" would run")
-		}
-	}
-	if stale.Differences == nil {
-		return nil
-	}
-	return stale
 }
 
 func (p *Plan) mayRun(id task.ID) bool {

@@ -24,6 +24,7 @@ func (s *segments) openWriter() (err error) {
 }
 
 // cutTail leaves of the last segment what is sound. An index that covers more than that goes too: it would be believed once the segment had grown again.
+// What no index covers a killed writer may not have synced, nor the segment's name, and records that name it are to come.
 func (s *segments) cutTail() error {
 	if len(s.files) == 0 {
 		return nil
@@ -38,10 +39,13 @@ func (s *segments) cutTail() error {
 		}
 	}
 	info, err := g.f.Stat()
-	if err != nil || info.Size() == g.size {
-		return err
+	if err == nil && info.Size() != g.size {
+		err = s.disk.truncate(g.f, g.size)
 	}
-	return s.disk.truncate(g.f, g.size)
+	if err == nil && g.indexed != g.size {
+		err = errors.Join(s.disk.sync(g.f), s.disk.syncDir(s.dir))
+	}
+	return err
 }
 
 // sweep removes the files that were being written aside when a writer died. The caller holds the lock.

@@ -472,6 +472,49 @@ func dataFiles(dir string) []string {
 	return append(a, b...)
 }
 
+// Before a record is written, the names of new directories are synced, and what a killed writer had stored and not synced.
+func TestWhatAKilledWriterLeftIsSynced(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", ".pbuild")
+	synced := map[string]bool{}
+	open := func() *Store {
+		clear(synced)
+		s, err := openWriter(t.Context(), dir, holder, 0, &disk{fault: func(op, path string, size int) (int, error) {
+			synced[path] = synced[path] || strings.HasPrefix(op, "sync")
+			return noSync(op, path, size)
+		}})
+		check(t, err)
+		return s
+	}
+	demand := func(paths ...string) {
+		t.Helper()
+		for _, path := range paths {
+			if !synced[path] {
+				t.Errorf("%s is not synced", path)
+			}
+		}
+	}
+	put := func(s *Store) digest.Digest {
+		_, err := s.Blobs().Put([]byte("small"))
+		check(t, err)
+		large, err := s.Blobs().Put(bytes.Repeat([]byte("large "), 50_000))
+		check(t, err)
+		return large
+	}
+	w := open()
+	demand(filepath.Dir(filepath.Dir(dir)), filepath.Dir(dir), dir, filepath.Join(dir, "blobs"))
+	large := put(w)
+	w.packs.mu.Lock()
+	check(t, w.packs.flushPending(false))
+	w.packs.mu.Unlock()
+	crash(w)
+
+	w = open()
+	put(w)
+	check(t, w.Append(nil))
+	demand(only(t, dir, ".pack"), filepath.Join(dir, "blobs", "packs"), filepath.Dir(w.blobs.largePath(large)), filepath.Join(dir, "blobs"))
+	check(t, w.Close())
+}
+
 // A damaged blob is an error that names it and the remedy; it counts as absent, and Put makes it whole again.
 func TestDamagedBlob(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), ".pbuild")

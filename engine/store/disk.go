@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -90,6 +91,27 @@ func (d *disk) syncDir(dir string) error {
 	}
 	defer f.Close()
 	return f.Sync()
+}
+
+// makeDirs makes dir and whatever above it is absent, and makes their names durable.
+func (d *disk) makeDirs(dir string) error {
+	made, err := makeDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = d.makeDirs(filepath.Dir(dir)); err == nil {
+			made, err = makeDir(dir)
+		}
+	}
+	if err != nil || !made {
+		return err
+	}
+	return d.syncDir(filepath.Dir(dir))
+}
+
+func makeDir(dir string) (made bool, err error) {
+	if err = os.Mkdir(dir, 0o777); errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // replace gives path the content that write makes: aside, sync, rename, sync the directory. At no moment is path

@@ -275,6 +275,35 @@ func TestAppendAfterFailedCollection(t *testing.T) {
 	}
 }
 
+// What Verify has dropped it does not find again, and the rest of the pack stays.
+func TestVerifyEnds(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), ".pbuild")
+	fill(t, dir, 3, ".seg")
+	path := only(t, dir, ".pack")
+	b, err := os.ReadFile(path)
+	check(t, err)
+	b[len(b)-2] ^= 1 // a frame that is damaged, and is followed by one that holds something else than it says
+	check(t, os.WriteFile(path, b, 0o666))
+	w := openForWriting(t, dir)
+	w.packs.mu.Lock()
+	check(t, w.packs.buffer(encodeBlob(&w.blobs.codec, digest.Of([]byte("a")), []byte("b"))))
+	w.packs.mu.Unlock()
+	last, err := w.Blobs().Put([]byte("c"))
+	check(t, err)
+	for _, want := range []int{2, 0} {
+		found, err := w.Verify()
+		check(t, err)
+		if len(found) != want {
+			t.Errorf("%d are damaged, not %v", want, found)
+		}
+		check(t, w.Close())
+		w = openForWriting(t, dir)
+	}
+	if _, err := w.Blobs().Get(last); err != nil || w.Has(digest.Of([]byte("a"))) {
+		t.Errorf("the sound one: %v; the other is there: %v", err, w.Has(digest.Of([]byte("a"))))
+	}
+}
+
 // Verify forgets nothing that was put and is not on the disk yet.
 func TestVerifyAmongPuts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), ".pbuild")

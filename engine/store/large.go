@@ -24,7 +24,7 @@ func (b *blobs) largePath(d digest.Digest) string {
 }
 
 func (b *blobs) putLarge(d digest.Digest, content []byte) (digest.Digest, error) {
-	if b.Has(d) {
+	if b.hasLarge(d) {
 		return d, nil
 	}
 	err := b.writeLarge(b.compressible(content[:smallLimit]), func(w io.Writer) error {
@@ -81,7 +81,7 @@ func (b *blobs) writeLarge(compress bool, fill func(io.Writer) error, name func(
 		return err
 	}
 	dig := name()
-	if b.Has(dig) {
+	if b.hasLarge(dig) {
 		return nil
 	}
 	if err := d.sync(f); err != nil {
@@ -110,11 +110,16 @@ func (b *blobs) writeLarge(compress bool, fill func(io.Writer) error, name func(
 	return nil
 }
 
-func makeDir(dir string) (made bool, err error) {
-	if err = os.Mkdir(dir, 0o777); errors.Is(err, fs.ErrExist) {
-		return false, nil
+// hasLarge says whether a blob that is put is there. Who gave it its name may have been killed before syncing that, so it is done with this batch.
+func (b *blobs) hasLarge(d digest.Digest) bool {
+	if !b.Has(d) {
+		return false
 	}
-	return err == nil, err
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.dirty[filepath.Dir(b.largePath(d))] = true
+	b.dirty[b.dir] = true
+	return true
 }
 
 func writeCoded(w io.Writer, compress bool, fill func(io.Writer) error) error {

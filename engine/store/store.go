@@ -54,7 +54,7 @@ func OpenWriter(ctx context.Context, dir string, h Holder, wait time.Duration) (
 }
 
 func openWriter(ctx context.Context, dir string, h Holder, wait time.Duration, d *disk) (*Store, error) {
-	if err := prepareDir(dir); err != nil {
+	if err := prepareDir(d, dir); err != nil {
 		return nil, fmt.Errorf("store: make %s: %w", dir, err)
 	}
 	lock, err := acquire(ctx, dir, h, wait)
@@ -80,9 +80,9 @@ func newStore(dir string, d *disk, lock *os.File) *Store {
 }
 
 // prepareDir makes dir with the two files that keep it out of version control and backups.
-func prepareDir(dir string) error {
+func prepareDir(d *disk, dir string) error {
 	for _, sub := range []string{"journal", "blobs/packs", "blobs/new"} {
-		if err := os.MkdirAll(filepath.Join(dir, sub), 0o777); err != nil {
+		if err := d.makeDirs(filepath.Join(dir, sub)); err != nil {
 			return err
 		}
 	}

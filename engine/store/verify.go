@@ -23,7 +23,9 @@ func (s *Store) Verify() ([]Damage, error) {
 	s.blobs.load()
 	var found []Damage
 	s.verifyJournal(&found)
-	s.verifyPacks(&found)
+	if err := s.verifyPacks(&found); err != nil {
+		return found, fmt.Errorf("store: verify %s: %w", s.dir, err)
+	}
 	err := s.blobs.eachLarge(func(path string, d digest.Digest, _ fs.FileInfo) error {
 		r, err := s.blobs.openLarge(d)
 		if err == nil {
@@ -62,7 +64,7 @@ func (s *Store) verifyJournal(found *[]Damage) {
 	})
 }
 
-func (s *Store) verifyPacks(found *[]Damage) {
+func (s *Store) verifyPacks(found *[]Damage) error {
 	damaged := s.packs.verify(found, func(payload []byte) (string, error) {
 		content, err := decodeBlob(&s.blobs.codec, payload)
 		key, _, _ := describeBlob(payload)
@@ -72,22 +74,18 @@ func (s *Store) verifyPacks(found *[]Damage) {
 		return "blob " + digest.Digest(key).String(), err
 	})
 	if s.lock == nil || len(damaged) == 0 {
-		return
+		return nil
 	}
-	for _, g := range damaged {
-		os.Remove(s.packs.indexPath(g)) // what a scan finds is whole
-	}
-	s.packs.mu.Lock()
-	defer s.packs.mu.Unlock()
-	s.packs.reload(os.O_RDWR)
+	return s.packs.mend(damaged)
 }
 
 // verify scans every segment from its start, whatever its index says, and calls sound with every payload. It returns the segments in which
-// anything is wrong.
-func (s *segments) verify(found *[]Damage, sound func(payload []byte) (object string, err error)) (damaged []*segment) {
+// anything is wrong, each with the places of what is not, or only a newer pbuild can tell.
+func (s *segments) verify(found *[]Damage, sound func(payload []byte) (object string, err error)) map[*segment][]place {
 	s.load()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	damaged := map[*segment][]place{}
 	for _, g := range s.files {
 		before := len(*found)
 		if g.sealed || g.f == nil {
@@ -102,9 +100,15 @@ func (s *segments) verify(found *[]Damage, sound func(payload []byte) (object st
 			*found = append(*found, Damage{File: g.path, Records: 1, Reason: err.Error()})
 			continue
 		}
+		var rest []place
 		end := scan(b, g.mark, func(off int, payload []byte) {
-			if object, err := sound(payload); err != nil {
-				*found = append(*found, Damage{File: g.path, Offset: headerSize + int64(off), Bytes: int64(frameSize + len(payload)), Records: 1, Object: object, Reason: err.Error()})
+			at := headerSize + int64(off)
+			object, err := sound(payload)
+			if err != nil {
+				*found = append(*found, Damage{File: g.path, Offset: at, Bytes: int64(frameSize + len(payload)), Records: 1, Object: object, Reason: err.Error()})
+			}
+			if err == nil || errors.Is(err, errVersion) {
+				rest = append(rest, place{off: at})
 			}
 		}, func(from, to int) {
 			*found = append(*found, Damage{File: g.path, Offset: headerSize + int64(from), Bytes: int64(to - from), Records: 1, Reason: errDamaged.Error()})
@@ -113,10 +117,25 @@ func (s *segments) verify(found *[]Damage, sound func(payload []byte) (object st
 			*found = append(*found, Damage{File: g.path, Offset: headerSize + int64(end), Bytes: int64(len(b) - end), Records: 1, Reason: errDamaged.Error()})
 		}
 		if len(*found) > before {
-			damaged = append(damaged, g)
+			damaged[g] = rest
 		}
 	}
 	return damaged
+}
+
+// mend replaces segments by ones that hold no more than the given places, and reloads.
+func (s *segments) mend(damaged map[*segment][]place) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.reload(os.O_RDWR) // after an error too: what was replaced must not be written to
+	for g, places := range damaged {
+		if err := s.rewriteSegment(g, places); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Stats counts what a store holds. Bytes are those on disk.

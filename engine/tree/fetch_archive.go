@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"pbuild/engine/digest"
 
@@ -105,7 +106,7 @@ func (r *Repo) openArchive(ctx context.Context, a Archive) (src io.ReadCloser, s
 		}
 		switch u.Scheme {
 		case "http", "https":
-			return get(ctx, a.URL)
+			return r.get(ctx, a.URL)
 		case "file":
 			file = filepath.FromSlash(u.Path)
 		default:
@@ -119,7 +120,18 @@ func (r *Repo) openArchive(ctx context.Context, a Archive) (src io.ReadCloser, s
 	return f, -1, err
 }
 
-func get(ctx context.Context, from string) (io.ReadCloser, int64, error) {
+// stall is how long a server may send nothing; git's configuration says the same to git.
+const stall = 2 * time.Minute
+
+func (r *Repo) get(ctx context.Context, from string) (_ io.ReadCloser, size int64, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	late := time.AfterFunc(r.stall, func() { cancel(fmt.Errorf("the server sent nothing for %s", r.stall)) })
+	defer func() {
+		late.Stop()
+		if err != nil {
+			cancel(nil)
+		}
+	}()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
 	if err != nil {
 		return nil, 0, badf("%v", err)
@@ -137,7 +149,26 @@ func get(ctx context.Context, from string) (io.ReadCloser, int64, error) {
 		}
 		return nil, 0, fmt.Errorf("the server says %s", resp.Status)
 	}
-	return resp.Body, resp.ContentLength, nil
+	return &answer{resp.Body, cancel, late, r.stall}, resp.ContentLength, nil
+}
+
+// An answer is what a server sends, as long as it does not stall.
+type answer struct {
+	body   io.ReadCloser
+	cancel context.CancelCauseFunc
+	late   *time.Timer // cancels
+	stall  time.Duration
+}
+
+func (a *answer) Read(p []byte) (int, error) {
+	a.late.Reset(a.stall)
+	defer a.late.Stop()
+	return a.body.Read(p)
+}
+
+func (a *answer) Close() error {
+	a.cancel(nil)
+	return a.body.Close()
 }
 
 // unpack tells an archive's kind by how it begins.

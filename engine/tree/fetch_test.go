@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"pbuild/engine/digest"
 )
@@ -247,6 +248,12 @@ func TestFetchArchiveOverHTTP(t *testing.T) {
 			http.NotFound(w, req)
 		case "/broken":
 			w.WriteHeader(http.StatusBadGateway)
+		case "/silent":
+			<-req.Context().Done()
+		case "/stalled":
+			w.Write(archive[:10])
+			http.NewResponseController(w).Flush()
+			<-req.Context().Done()
 		case "/cut":
 			w.Header().Set("Content-Length", "999999")
 			w.Write(archive)
@@ -274,6 +281,14 @@ func TestFetchArchiveOverHTTP(t *testing.T) {
 		var bad *Bad
 		if err == nil || errors.As(err, &bad) {
 			t.Errorf("%s: got %v, want a plain error", path, err)
+		}
+	}
+	r.stall = 50 * time.Millisecond
+	for _, path := range []string{"/silent", "/stalled"} {
+		_, err = r.FetchArchive(ctx, Archive{URL: server.URL + path, SHA256: sha(archive)})
+		var bad *Bad
+		if err == nil || errors.As(err, &bad) || !strings.Contains(err.Error(), "sent nothing for 50ms") {
+			t.Errorf("%s: got %v", path, err)
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"pbuild/engine/digest"
 )
@@ -37,7 +38,8 @@ type Repo struct {
 		sync.Mutex
 		fresh int // packs made since they were last indexed together
 	}
-	limit int64 // bytes that an archive may unpack to
+	limit int64         // bytes that an archive may unpack to
+	stall time.Duration // how long a server may send no byte of one
 }
 
 // An Entry is one file of a tree.
@@ -91,7 +93,7 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	if err := ensure(dir); err != nil {
 		return nil, fmt.Errorf("tree: open %s: %w", dir, err)
 	}
-	r := &Repo{dir: dir, limit: archiveLimit, dirs: memo[[]item]{limit: 8192}, made: memo[bool]{limit: 1 << 16}}
+	r := &Repo{dir: dir, limit: archiveLimit, stall: stall, dirs: memo[[]item]{limit: 8192}, made: memo[bool]{limit: 1 << 16}}
 	if r.tmp, err = os.MkdirTemp(filepath.Join(dir, ownTemp), "repo-"); err != nil {
 		return nil, fmt.Errorf("tree: open %s: %w", dir, err)
 	}

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,12 +10,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"pbuild/engine/run"
 )
 
 // controls are the control groups in which this process may make groups of its own.
 type controls struct {
+	swap    bool              // the machine has some
 	unified string            // a directory of version 2, or ""
 	parents map[string]string // controller -> directory in which groups are made
 	own     map[string]string // controller -> this process's own group
@@ -28,6 +33,8 @@ func findControls() *controls {
 		return c
 	}
 	own, _ := os.ReadFile("/proc/self/cgroup")
+	swaps, _ := os.ReadFile("/proc/swaps")
+	c.swap = bytes.Count(swaps, []byte("\n")) > 1 // more than the heading
 	for line := range strings.Lines(string(mounts)) {
 		before, after, ok := strings.Cut(line, " - ")
 		left, right := strings.Fields(before), strings.Fields(after)
@@ -46,7 +53,26 @@ func findControls() *controls {
 			c.findUnified(left[4], groupDir(left[4], left[3], string(own), ""))
 		}
 	}
+	c.sweep()
 	return c
+}
+
+// sweep removes the groups of processes that were killed. What looks so to this process may have its own in another container, so a group that is
+// young stays: it may be about to be used. One that is in use cannot be removed.
+func (c *controls) sweep() {
+	for _, parent := range c.parents {
+		dirs, _ := filepath.Glob(filepath.Join(parent, "pbuild-*"))
+		for _, dir := range dirs {
+			var pid int
+			name := strings.TrimPrefix(filepath.Base(dir), "pbuild-")
+			if _, err := fmt.Sscanf(strings.TrimPrefix(name, "probe-"), "%d", &pid); err != nil || unix.Kill(pid, 0) != unix.ESRCH {
+				continue
+			}
+			if fi, err := os.Lstat(dir); err == nil && time.Since(fi.ModTime()) > time.Minute {
+				os.Remove(dir)
+			}
+		}
+	}
 }
 
 // groupDir is this process's group in the hierarchy that is mounted at point with root as its top.
@@ -160,6 +186,9 @@ func (c *controls) group(l *run.Limits, byUser bool) (*group, string, error) {
 			return nil, "", fmt.Errorf("host: limit %s: %w", ctl, err)
 		}
 		held = append(held, ctl+" "+value)
+		if ctl == "memory" && !c.limitSwap(g.dirs[ctl], parent == c.unified, value) {
+			missed = append(missed, "swap 0")
+		}
 	}
 	return g, limitsText(held, missed), nil
 }
@@ -170,17 +199,16 @@ func (g *group) add(ctl, dir string, v2 bool, l *run.Limits) error {
 	}
 	g.dirs[ctl] = dir
 	file, value := limitOf(ctl, v2, l)
-	if err := os.WriteFile(filepath.Join(dir, file), []byte(value), 0); err != nil {
-		return err
+	return os.WriteFile(filepath.Join(dir, file), []byte(value), 0)
+}
+
+// limitSwap keeps a group from swapping instead of staying within its limit of memory, and says whether it does. Not every kernel counts swap.
+func (c *controls) limitSwap(dir string, v2 bool, memory string) bool {
+	file, value := "memory.memsw.limit_in_bytes", memory // of memory and swap
+	if v2 {
+		file, value = "memory.swap.max", "0"
 	}
-	if ctl == "memory" { // swap would make a limit of memory none; not every kernel counts it
-		if v2 {
-			os.WriteFile(filepath.Join(dir, "memory.swap.max"), []byte("0"), 0)
-		} else {
-			os.WriteFile(filepath.Join(dir, "memory.memsw.limit_in_bytes"), []byte(value), 0)
-		}
-	}
-	return nil
+	return os.WriteFile(filepath.Join(dir, file), []byte(value), 0) == nil || !c.swap
 }
 
 // join moves a process into the groups: what it starts from then on is limited.

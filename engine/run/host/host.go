@@ -78,7 +78,7 @@ func New(o Options) (*Runner, error) {
 		return nil, errors.New("host: no trees")
 	}
 	return &Runner{
-		opt: o, states: &store{dir: o.States, clock: o.Clock, pinned: map[string]int{}},
+		opt: o, states: &store{dir: o.States, clock: o.Clock, syncFS: syncFS, pinned: map[string]int{}},
 		flights: map[string]*flight{}, paths: map[string]chan struct{}{},
 	}, nil
 }

@@ -35,6 +35,7 @@ func hardLinks(fs.FileInfo) uint64             { return 1 }
 func tryLock(*os.File) error                   { return nil }
 func waitLock(context.Context, *os.File) error { return nil }
 func ownDir(dir string) error                  { return os.MkdirAll(dir, 0o700) }
+func syncFS(string) error                      { return nil }
 func isCrossDevice(error) bool                 { return true }
 
 // InPlace cannot run anything here.

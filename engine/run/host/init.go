@@ -6,6 +6,7 @@ import (
 	"encoding/gob"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/signal"
@@ -26,7 +27,7 @@ func Init() {
 	switch os.Args[0] {
 	case initName:
 	case anchorName:
-		os.Exit(0)
+		syscall.Exit(0)
 	case guardName:
 		guard()
 	default:
@@ -42,9 +43,9 @@ func Init() {
 		rep := reply{Error: err.Error()}
 		errors.As(err, &rep.Missing)
 		i.out.Encode(rep)
-		os.Exit(1)
+		syscall.Exit(1)
 	}
-	os.Exit(0)
+	syscall.Exit(0) // os.Exit sleeps for a second where the race detector is on
 }
 
 // An initProcess is the first process of a sandbox: it builds what the command sees, lays the workspace, starts the command, and when that has ended
@@ -201,7 +202,7 @@ func (i *initProcess) start() (pid, exit int, err error) {
 		Dir: dir, Env: s.Env, Sys: commandAttr(s), Files: []uintptr{uintptr(null), fdStdout, fdStderr},
 	})
 	if err != nil {
-		if strings.HasPrefix(program, i.workspace+"/") && !slices.ContainsFunc(shortages, func(s syscall.Errno) bool { return errors.Is(err, s) }) {
+		if strings.HasPrefix(program, i.workspace+"/") && !isShortage(err, program) {
 			return 0, 126, i.complain("%s: %s", s.Argv[0], err)
 		}
 		return 0, 0, fmt.Errorf("start %s: %w", s.Argv[0], err)
@@ -210,7 +211,21 @@ func (i *initProcess) start() (pid, exit int, err error) {
 }
 
 // shortages are why a machine starts no program, whatever it is. All other reasons are the program's.
-var shortages = []syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.ENOSPC, syscall.EPERM, syscall.EIO, syscall.E2BIG}
+var shortages = []syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.ENOSPC, syscall.EPERM, syscall.E2BIG}
+
+// isShortage says whether a program was not started for a reason that is the machine's. An input error is the disk's, or that of an ELF file which
+// names an interpreter beyond its end; a disk shows it to whoever reads the file too. Of a sparse file of any size no more than its beginning is read.
+func isShortage(err error, program string) bool {
+	if !errors.Is(err, syscall.EIO) {
+		return slices.ContainsFunc(shortages, func(s syscall.Errno) bool { return errors.Is(err, s) })
+	}
+	f, err := os.Open(program)
+	if err == nil {
+		defer f.Close()
+		_, err = io.CopyN(io.Discard, f, 1<<20)
+	}
+	return errors.Is(err, syscall.EIO)
+}
 
 func exitOf(err error) int {
 	if errors.Is(err, fs.ErrPermission) {
@@ -266,7 +281,7 @@ func (i *initProcess) obey(pid int) {
 		err := i.in.Decode(&o)
 		killTree(pid)
 		if err != nil {
-			os.Exit(1)
+			syscall.Exit(1)
 		}
 	}
 }

@@ -39,3 +39,12 @@ func pipe() (r, w int, err error) {
 	err = unix.Pipe2(fds[:], unix.O_CLOEXEC)
 	return fds[0], fds[1], err
 }
+
+func syncFS(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return unix.Syncfs(int(d.Fd()))
+}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"pbuild/engine/digest"
@@ -21,14 +22,20 @@ import (
 //	layers/<id>/   directories that states are made of, shared: a state adds one to those of the state below it
 //	tmp/<run>/     what is being made; held by a lock on its file `lock`
 //
-// A checkout of a tree is a state too, named tree-<id>. A state counts once its meta is there, which is renamed into place after its layers. A
-// layer lives as long as a meta names it. The directory is disposable: whatever is missing is a lost state.
+// A checkout of a tree is a state too, named tree-<id>. A state counts once its meta is there, which is renamed into place after its layers, and these
+// after what is in them is on the disk: after a power cut too a state is whole or lost. A layer lives as long as a meta names it. The directory is
+// disposable: whatever is missing is a lost state.
 type store struct {
-	dir   string
-	clock func() time.Time
+	dir    string
+	clock  func() time.Time
+	syncFS func(dir string) error // makes what was written to dir's file system durable
 
 	mu     sync.Mutex // held while metas and layers are published or removed
 	pinned map[string]int
+
+	asked   atomic.Int64 // how often sync was called
+	syncing sync.Mutex   // held while syncFS runs
+	synced  int64        // how many of the calls it has served
 }
 
 // A meta is what a state is. The chains are layer ids, uppermost first; nil is none, and an empty chain an empty directory.
@@ -124,6 +131,9 @@ func (s *store) publish(m *meta, fresh map[string]string, indexFile string) erro
 	if err != nil {
 		return err
 	}
+	if err := s.sync(); err != nil {
+		return fmt.Errorf("sync: %w", err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := os.MkdirAll(s.path("layers"), 0o700); err != nil {
@@ -148,6 +158,22 @@ func (s *store) publish(m *meta, fresh map[string]string, indexFile string) erro
 		return err
 	}
 	return os.Rename(aside, s.path(m.Name, "meta"))
+}
+
+// sync makes durable what was written before it was called. It does so once for all who call it while an earlier one is on its way.
+func (s *store) sync() error {
+	call := s.asked.Add(1)
+	s.syncing.Lock()
+	defer s.syncing.Unlock()
+	if s.synced >= call {
+		return nil
+	}
+	serves := s.asked.Load()
+	if err := s.syncFS(s.dir); err != nil {
+		return err
+	}
+	s.synced = serves
+	return nil
 }
 
 // list reads all metas, least recently used first.

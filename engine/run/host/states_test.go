@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -184,6 +186,44 @@ func TestWhatIsMissingIsALostState(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Of a power cut only the order is seen here: what a state is made of is on the disk before the state can be found.
+func TestAStateIsSyncedBeforeItCounts(t *testing.T) {
+	r := runner(t, runtest.NewTrees(), nil)
+	k := task.Key{1}
+	full := errors.New("no space left on device")
+	synced := 0
+	r.states.syncFS = func(dir string) error {
+		synced++
+		written, _ := filepath.Glob(filepath.Join(dir, "tmp", "*", "w", "f"))
+		published, _ := filepath.Glob(filepath.Join(dir, "layers", "*"))
+		if len(written) != 1 || len(published) != 0 || r.Has(k) {
+			t.Errorf("at the sync %v is written and %v published", written, published)
+		}
+		return full
+	}
+	if _, err := r.Run(t.Context(), after(task.Key{}, k, "echo x >f")); !errors.Is(err, full) || synced != 1 || r.Has(k) {
+		t.Errorf("synced %d times, then %v and the state is there: %v", synced, err, r.Has(k))
+	}
+}
+
+func TestOneSyncServesAllThatWaitForIt(t *testing.T) {
+	began, release := make(chan bool), make(chan bool)
+	s := &store{syncFS: func(string) error { began <- true; <-release; return nil }}
+	var group sync.WaitGroup
+	group.Go(func() { s.sync() })
+	<-began
+	for range 5 { // what these have written may be too late for the one that has begun
+		group.Go(func() { s.sync() })
+	}
+	for s.asked.Load() < 6 {
+		runtime.Gosched()
+	}
+	release <- true
+	<-began
+	release <- true
+	group.Wait() // a third would never be released
 }
 
 func TestALostIndexIsOnlySlower(t *testing.T) {
