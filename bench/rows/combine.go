@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ func Union(at decl.Range, sets ...decl.Dataset) (*Set, decl.Diagnostics) {
 		}
 	}
 	out.columns = sortedKeys(columns)
-	either := 0 // rows that would have to wait for one gate or another
+	either, example := 0, "" // rows that would have to wait for one gate or another
 	for _, s := range sets {
 		for i := range s.Len() {
 			key, row := s.Key(i), s.Row(i)
@@ -36,13 +37,13 @@ func Union(at decl.Range, sets ...decl.Dataset) (*Set, decl.Diagnostics) {
 			} else if within(other, one) {
 				out.rows[first].row = row
 			} else if either++; either == 1 {
-				diags.Errorf(at, "Row of two gates", "%q is here if %s admits it, and also if %s does. A row can wait for gates that must all admit it, not for either of two: "+
-					"make one gate over both, or leave the row out of one of the datasets with `where`.", key, gates(one), gates(other))
+				example = fmt.Sprintf("%q is here if %s admits it, and also if %s does", key, gates(one), gates(other))
 			}
 		}
 	}
-	if either > 1 {
-		diags.Errorf(at, "More rows", "The same is wrong in %d more rows.", either-1)
+	if either > 0 {
+		diags.Errorf(at, "Row of two gates", "%s (%d in all). A row can wait for gates that must all admit it, not for either of two: "+
+			"make one gate over both, or leave the row out of one of the datasets with `where`.", example, either)
 	}
 	if diags.HasErrors() {
 		return nil, diags
