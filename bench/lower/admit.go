@@ -32,8 +32,8 @@ func (l *lowerer) admissions(b *decl.Block, row decl.Row, key string) []admissio
 		if id, ok := low.verdicts[key]; ok {
 			out = append(out, admission{gate.Address(), id})
 		} else if !l.diags.HasErrors() {
-			l.errorf(b.ForEach.Range, &decl.Each{Key: key, Row: row}, "Row without a verdict", "%s is to admit %q, and looks at no instance of that name. Write `instances` of %s as names of "+
-				"instances or of members of them, so that the rows that it looks at are known before anything runs.", gate.Address(), key, gate.Address())
+			l.errorf(b.ForEach.Range, &decl.Each{Key: key, Row: row}, "Row without a verdict", "%s is to admit %q, and looks at no instance of that name. "+
+				"Name its `instances` plainly, as instance.NAME or instance.NAME[\"KEY\"], so that its rows are those that it looks at.", gate.Address(), key)
 		}
 	}
 	return out
