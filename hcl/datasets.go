@@ -170,7 +170,7 @@ func (l *loader) quiet(f func()) bool {
 	return ok
 }
 
-// staticRefs are the blocks of the given type that an attribute names; those that do not exist are left out, and reported when the block is decoded.
+// staticRefs are the blocks of the given type, or with a literal key the members, that an attribute names; those that do not exist are left out, and reported when the block is decoded.
 func (l *loader) staticRefs(a *attribute, typ string) []decl.Ref {
 	var out []decl.Ref
 	if a == nil {
@@ -178,7 +178,8 @@ func (l *loader) staticRefs(a *attribute, typ string) []decl.Ref {
 	}
 	for _, t := range a.reference().Variables() {
 		if name, ok := step(t, 1); ok && t.RootName() == typ && l.blocks[typ+"."+name] != nil {
-			out = append(out, decl.Ref{Type: typ, Name: name})
+			key, one := step(t, 2)
+			out = append(out, decl.Ref{Type: typ, Name: name, Key: key, One: one})
 		}
 	}
 	return out
@@ -197,30 +198,31 @@ func (l *loader) filteredRows(d *dataset, filter *block, path []string) {
 	}
 }
 
-// admittedRows gives d the rows of the instances that a gate looks at: what the gate will admit is among them.
+// admittedRows gives d the rows of the instances that a gate looks at, each with that gate: what it will admit is among them.
 func (l *loader) admittedRows(d *dataset, admit *block, path []string) {
 	var sets []decl.Dataset
 	for _, gate := range l.staticRefs(admit.body.attr("gate"), "gate") {
-		g := l.blocks[gate.String()]
+		g := l.blocks[gate.Type+"."+gate.Name]
 		for _, instance := range l.staticRefs(g.body.attr("instances"), "instance") {
-			each := l.blocks[instance.String()].body.attr("for_each")
+			address := instance.Type + "." + instance.Name
+			each := l.blocks[address].body.attr("for_each")
 			name, ok := "", false
 			if each != nil {
 				name, ok = l.eachDataset(each)
 			}
 			if !ok {
-				l.errorf(admit.at, "Gate without rows", "%s looks at %s, which is not made of a dataset, so that there are no rows to admit.", gate, instance)
+				l.errorf(admit.at, "Gate without rows", "%s looks at %s, which is not made of a dataset, so that there are no rows to admit.", gate, address)
 				return
 			}
 			from := l.datasets[name]
 			if from == nil {
 				return
 			}
-			l.resolveDataset(from, append(slices.Clone(path), gate.String(), instance.String()))
+			l.resolveDataset(from, append(slices.Clone(path), gate.String(), address))
 			if from.rows == nil {
 				return
 			}
-			sets = append(sets, from.rows)
+			sets = append(sets, rows.Admit(from.rows, gate.Name, func(key string) bool { return !instance.One || key == instance.Key }))
 		}
 	}
 	if len(sets) > 0 {

@@ -293,6 +293,21 @@ dataset "good" {
   admit { gate = gate.g }
   where = row.lang == "go"
 }
+dataset "better" {
+  admit { gate = gate.h }
+}
+instance "j" {
+  for_each = dataset.good
+  source {
+    dir { path = "src" }
+  }
+  fix {
+    dir { path = "fix" }
+  }
+  runtime = runtime.r
+  test { command = ["true"] }
+}
+gate "h" { instances = instance.j["e"] }
 runtime "r" {
   host {}
   probe = ["true"]
@@ -327,7 +342,7 @@ task "over" {
 {"id": "d", "lang": "go", "skip": true}
 {"id": "xa", "lang": "go"}
 `, "two.csv", "id,lang\ne,go\n").Workspace
-	want := map[string]string{"one": "a b c xa", "two": "e", "all": "a b c xa e", "some": "a c e", "good": "a e"}
+	want := map[string]string{"one": "a b c xa", "two": "e", "all": "a b c xa e", "some": "a c e", "good": "a e", "better": "e"}
 	got := map[string]string{}
 	for name, d := range w.Datasets {
 		var keys []string
@@ -338,6 +353,11 @@ task "over" {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got (made and mined have unknown rows):\n%s", diff)
+	}
+	for name, want := range map[string][]string{"good": {"g"}, "better": {"g", "h"}, "some": nil} {
+		if got := decl.Gates(w.Datasets[name].Row(0)); !slices.Equal(got, want) {
+			t.Errorf("the first row of %s waits for the gates %q, want %q", name, got, want)
+		}
 	}
 	if fe := w.Find("task", "over").ForEach; fe == nil || fe.Dataset != "made" {
 		t.Error("a block over unknown rows has lost its dataset")

@@ -130,6 +130,20 @@ type Row interface {
 	Digest() digest.Digest
 }
 
+// A GatedRow is one of its dataset only if each of its gates admits the instance with the row's key.
+type GatedRow interface {
+	Row
+	Gates() []string // their names, in order: the instances of each are made of what those before it admit
+}
+
+// Gates are the gates that are to admit a row; none for one that is there in any case.
+func Gates(r Row) []string {
+	if g, ok := r.(GatedRow); ok {
+		return g.Gates()
+	}
+	return nil
+}
+
 // An Attr is NAME = EXPRESSION.
 type Attr struct {
 	Name  string

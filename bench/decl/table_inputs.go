@@ -19,7 +19,7 @@ var datasetBlock = BlockDef{Type: "dataset", Label: true, Doc: "An ordered set o
 			{Name: "from", Type: RefType, Refs: []string{"dataset"}, Required: true, Doc: "The dataset to choose from."},
 			{Name: "where", Type: Condition, Required: true, Doc: "Which rows to keep, over `row.COLUMN`."},
 		}},
-		{Type: "admit", Doc: "The rows that a gate admits.", Attrs: []AttrDef{
+		{Type: "admit", Doc: "The rows whose instances a gate admits: what is made of them waits for its verdict.", Attrs: []AttrDef{
 			{Name: "gate", Type: RefType, Refs: []string{"gate"}, Required: true, Doc: "The gate."},
 		}},
 		{Type: "mine", Free: true, Later: true, Doc: "Rows found in the history of repositories."},

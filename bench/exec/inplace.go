@@ -40,6 +40,9 @@ func (t *Tasks) Run(ctx context.Context, a *task.Attempt) (task.Outcome, error) 
 	if err := t.Environ.declared(cmd.Env, &cmd.Secrets, &declared, spec.Runtime.Path); err != nil {
 		return task.Outcome{}, err
 	}
+	if stale := t.stale(a); stale != "" && !spec.Sandbox {
+		return task.Outcome{Status: task.Failed, Reason: "its input " + stale + " is there, left by a task that is no longer needed: remove it"}, nil
+	}
 	if err := t.clearOutputs(a.Task.Outputs); err != nil {
 		return spoiled(task.Outcome{}, err)
 	}
@@ -77,6 +80,21 @@ func (t *Tasks) inPlace(ctx context.Context, cmd *run.Command, spec *kind.TaskSp
 	}
 	cmd.Argv = spec.Argv
 	return t.InPlace(ctx, cmd, t.Dir, env)
+}
+
+// isFile says whether an input is a file that another task makes, and not only that task's end.
+func isFile(in *task.Input) bool { return in.Output != "" && in.Output == in.Role }
+
+// stale is a file that is there, of a task on which the attempt does not stand since it is not needed; "" for none.
+func (t *Tasks) stale(a *task.Attempt) string {
+	for i := range a.Inputs {
+		if in := &a.Inputs[i]; isFile(in) && in.Status == "" {
+			if _, err := os.Lstat(filepath.Join(t.Dir, filepath.FromSlash(in.Output))); err == nil {
+				return in.Output
+			}
+		}
+	}
+	return ""
 }
 
 // clearOutputs removes the declared outputs and makes their directories.
@@ -198,9 +216,9 @@ func writeFile(name string, mode uint32, content []byte) error {
 // sandboxed runs the command over a tree of the declared inputs alone, and lays the declared outputs into the workspace.
 func (t *Tasks) sandboxed(ctx context.Context, cmd *run.Command, spec *kind.TaskSpec, a *task.Attempt) (*run.Result, error) {
 	inputs := slices.Clone(a.Task.Inputs)
-	for _, d := range a.Task.Deps { // inputs that other tasks make
-		if d.Output != "" && d.Output == d.Role {
-			inputs = append(inputs, d.Output)
+	for i := range a.Inputs {
+		if in := &a.Inputs[i]; isFile(in) && in.Status != "" {
+			inputs = append(inputs, in.Output)
 		}
 	}
 	keep := map[string]bool{}

@@ -158,3 +158,24 @@ func TestTaskEnvironment(t *testing.T) {
 		}
 	}
 }
+
+// What a task that is no longer needed has left would be seen in place, and is in no key.
+func TestTaskBesideAStaleInput(t *testing.T) {
+	ran := 0
+	tasks := newTasks(t, func(string, []string) int { ran++; return 0 })
+	a := taskAttempt(false)
+	a.Inputs = []task.Input{{Dep: task.Dep{Role: "in", Output: "in"}}} // unneeded
+	name := filepath.Join(tasks.Dir, "in")
+	if err := os.WriteFile(name, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := tasks.Run(t.Context(), a); err != nil || out.Status != task.Failed || !strings.Contains(out.Reason, "its input in is there") || ran != 0 {
+		t.Errorf("%+v, %v; the command ran %d times", out, err, ran)
+	}
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := tasks.Run(t.Context(), a); err != nil || out.Status != task.OK || ran != 1 {
+		t.Errorf("%+v, %v; the command ran %d times", out, err, ran)
+	}
+}

@@ -72,12 +72,15 @@ func Table(spec *kind.ReportSpec, input func(role string) *task.Input, blobs tas
 	var cells []report.Cell
 	for _, c := range spec.Cells {
 		cell := report.Cell{Instance: c.Instance, Agent: c.Agent, Model: c.Model, Sample: c.Sample, Address: c.Address}
-		var gate *task.Input
+		var gates []admission
+		for _, name := range c.Admits {
+			gates = append(gates, admission{input(c.AdmitRole(name)), name})
+		}
 		if c.Gate != "" {
-			gate = input(c.Gate)
+			gates = append(gates, admission{input(c.Gate), ""})
 		}
 		var err error
-		if cell.Outcome, err = cellOutcome(input(c.Outcome), gate, blobs); err != nil {
+		if cell.Outcome, err = cellOutcome(input(c.Outcome), gates, blobs); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Address, err)
 		}
 		cell.Extra = machine(input(c.Outcome), &cell.Outcome)
@@ -137,8 +140,14 @@ func machine(in *task.Input, o *verdict.CellOutcome) map[string]string {
 	return out
 }
 
-// cellOutcome is what became of one cell: its outcome, else that its gate left it out, else what kept it from coming to an end.
-func cellOutcome(in, gate *task.Input, blobs task.Blobs) (verdict.CellOutcome, error) {
+// An admission is the verdict of a gate that a cell waits for: of its own, or of one, which has its name, that is to admit its instance's row.
+type admission struct {
+	verdict *task.Input // nil where it never ran
+	of      string
+}
+
+// cellOutcome is what became of one cell: its outcome, else that a gate left it out, else what kept it from coming to an end.
+func cellOutcome(in *task.Input, gates []admission, blobs task.Blobs) (verdict.CellOutcome, error) {
 	var c verdict.CellOutcome
 	if in != nil && in.Status == task.OK {
 		o, ok := in.Record.Find(kind.OutcomeBlob)
@@ -147,8 +156,17 @@ func cellOutcome(in, gate *task.Input, blobs task.Blobs) (verdict.CellOutcome, e
 		}
 		return c, get(blobs, o.Digest, &c)
 	}
-	if gate != nil && gate.Status == task.OK && !gate.Record.Has(kind.Admitted) {
+	ends := []*task.Input{in}
+	for _, g := range gates {
+		gate := g.verdict
+		ends = append(ends, gate)
+		if gate == nil || gate.Status != task.OK || gate.Record.Has(kind.Admitted) {
+			continue
+		}
 		c = verdict.ExcludedCell(verdict.GateOutcome(gate.Record.Outcome.Outcome), gate.Record.Reason)
+		if g.of != "" {
+			c.Reason = "not admitted by " + g.of
+		}
 		if o, ok := gate.Record.Find(kind.Evidence); ok {
 			var e verdict.Evidence
 			if err := get(blobs, o.Digest, &e); err != nil {
@@ -158,7 +176,7 @@ func cellOutcome(in, gate *task.Input, blobs task.Blobs) (verdict.CellOutcome, e
 		}
 		return c, nil
 	}
-	for _, x := range []*task.Input{in, gate} {
+	for _, x := range ends {
 		if x != nil && x.Status != "" && x.Status != task.OK {
 			return verdict.Undone(x.Status, x.Cause), nil
 		}

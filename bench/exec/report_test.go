@@ -25,22 +25,27 @@ func TestCellOutcome(t *testing.T) {
 	rejected := &task.Input{Status: task.OK, Record: record(kind.Evidence, verdict.Evidence{Isolation: "sealed"})}
 	ended := func(s task.Status) *task.Input { return &task.Input{Status: s, Cause: "why"} }
 	unneeded := &task.Input{}
+	own := func(gate *task.Input) []admission { return []admission{{gate, ""}} }
 	for _, c := range []struct {
 		name        string
-		cell, gate  *task.Input
+		cell        *task.Input
+		gates       []admission
 		want        verdict.Word
 		wantsReason string
 	}{
-		{"its outcome", resolved, admitted, verdict.Resolved, ""},
+		{"its outcome", resolved, own(admitted), verdict.Resolved, ""},
 		{"ungated", resolved, nil, verdict.Resolved, ""},
-		{"left out by its gate", unneeded, rejected, verdict.Excluded, "base_passed"},
-		{"undecided gate", unneeded, ended(task.Infra), verdict.CellInfra, ""},
-		{"infra", ended(task.Infra), admitted, verdict.CellInfra, ""},
-		{"provider", ended(task.Provider), admitted, verdict.CellProvider, ""},
-		{"failed before it", ended(task.Failed), admitted, verdict.CellSkipped, ""},
+		{"left out by its gate", unneeded, own(rejected), verdict.Excluded, "base_passed"},
+		{"not of its dataset", unneeded, append([]admission{{admitted, "gate.a"}, {rejected, "gate.b"}}, own(unneeded)...), verdict.Excluded, "not admitted by gate.b"},
+		{"not of its dataset, ungated", unneeded, []admission{{rejected, "gate.a"}, {unneeded, "gate.b"}}, verdict.Excluded, "not admitted by gate.a"},
+		{"undecided dataset", ended(task.Infra), append([]admission{{ended(task.Infra), "gate.a"}}, own(ended(task.Infra))...), verdict.CellInfra, ""},
+		{"undecided gate", unneeded, own(ended(task.Infra)), verdict.CellInfra, ""},
+		{"infra", ended(task.Infra), own(admitted), verdict.CellInfra, ""},
+		{"provider", ended(task.Provider), own(admitted), verdict.CellProvider, ""},
+		{"failed before it", ended(task.Failed), own(admitted), verdict.CellSkipped, ""},
 		{"never ran", nil, nil, verdict.CellSkipped, ""},
 	} {
-		got, err := cellOutcome(c.cell, c.gate, blobs)
+		got, err := cellOutcome(c.cell, c.gates, blobs)
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}

@@ -54,7 +54,7 @@ func specs() map[string]task.Spec {
 		"outcome":   &OutcomeSpec{HasBuild: true, Attempts: 1},
 		"handshake": &HandshakeSpec{Probe: []string{"go"}, Platform: "linux/amd64", Adaptation: []string{"qemu"}, Node: "n"},
 		"report": &ReportSpec{Format: "md", Gated: true, Columns: []string{"c"}, By: []string{"b"}, Filter: "f", Renderer: 1, Name: "r", Of: "matrix.m", File: "r.md",
-			Cells: []Cell{{Instance: "i", Agent: "a", Model: "m", Sample: 1, Outcome: "0", Gate: "gate 0", Address: "x", Provenance: map[string]string{"origin": "o"}}}},
+			Cells: []Cell{{Instance: "i", Agent: "a", Model: "m", Sample: 1, Outcome: "0", Gate: "gate 0", Address: "x", Provenance: map[string]string{"origin": "o"}, Admits: []string{"gate.g"}}}},
 		"task": &TaskSpec{Argv: []string{"cp"}, Env: map[string]string{"A": "1"}, SecretEnv: map[string]string{"C": "key"}, PassEnv: []string{"B"}, Runtime: rt,
 			Outputs: []string{"o"}, Sandbox: true, Timeout: time.Minute, Secrets: secrets},
 	}

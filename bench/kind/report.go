@@ -12,9 +12,13 @@ type Cell struct {
 	Address                string            // reports show it
 	Provenance             map[string]string // of the instance: what the report mentions
 	Outcome, Gate          string            `key:"-"` // roles; Gate "" where ungated
+	Admits                 []string          `key:"-"` // the gates that are to admit the instance's row, in order; AdmitRole has their names
 }
 
-// A ReportSpec renders one file. Roles: cell N's outcome is "N", its gate's verdict "gate N"; TolerateAny.
+// AdmitRole is the role of a verdict of c.Admits. It has the gate's name, which reports show.
+func (c *Cell) AdmitRole(gate string) string { return "admit " + c.Outcome + " " + gate }
+
+// A ReportSpec renders one file. Roles: cell N's outcome is "N", its gate's verdict "gate N", those that are to admit its row AdmitRole; TolerateAny.
 type ReportSpec struct {
 	Format   string // md, csv, json
 	Gated    bool

@@ -11,19 +11,22 @@ import (
 // maxEdges bounds what depends_on may make: every member of one block on every member of another is a product.
 const maxEdges = 1_000_000
 
-// under lowers with the order edges that a member's depends_on asks for.
+// under lowers with the order edges that a member's depends_on asks for, and those to the gates that are to admit its row.
 func (l *lowerer) under(b *decl.Block, each *decl.Each, do func()) {
-	saved := l.after
-	defer func() { l.after = saved }()
-	l.after = l.orderEdges(b, each)
+	after, admits := l.after, l.admits
+	defer func() { l.after, l.admits = after, admits }()
+	l.after, l.admits = l.orderEdges(b, each), nil
+	if each != nil {
+		l.admits = l.admissions(b, each.Row, each.Key)
+	}
 	do()
 }
 
-// orderEdges are edges to the last steps of what depends_on names.
+// orderEdges are edges to the last steps of what depends_on names, as far as these are needed.
 func (l *lowerer) orderEdges(b *decl.Block, each *decl.Each) []task.Dep {
 	var deps []task.Dep
 	for _, id := range l.dependsOn(b, each) {
-		deps = append(deps, task.Dep{On: id, Role: "after." + strconv.Itoa(len(deps)), Use: task.UseOrder})
+		deps = append(deps, task.Dep{On: id, Role: "after." + strconv.Itoa(len(deps)), Use: task.UseOrder, Tolerate: l.ifMade(id)})
 	}
 	return deps
 }

@@ -111,7 +111,9 @@ func (l *lowerer) verdict(in *instance, policy kind.VerdictSpec) []task.Step {
 			step("score."+state+"."+strconv.Itoa(n), l.scoreOf(in, test, task.None), kind.ScoreBlob)
 		}
 	}
-	id := l.add(task.Task{Spec: &policy, Deps: deps})
+	t := task.Task{Spec: &policy, Deps: deps}
+	await(&t, in.admits) // it tolerates what is left out
+	id := l.add(t)
 	if policy.OnReject == "error" { // another gate may have added it, to which a rejection is nothing
 		l.graph.Tasks[id].Spec.(*kind.VerdictSpec).OnReject = "error"
 	}

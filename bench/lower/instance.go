@@ -14,6 +14,8 @@ type instance struct {
 	row string
 	env *environment
 
+	admits []admission // the gates that are to admit its row
+
 	source, patches           task.ID
 	fetch, prepare, fetchGold task.ID // None where it has none
 
@@ -59,7 +61,7 @@ func (l *lowerer) instance(b *decl.Block, m member) *instance {
 	if env == nil {
 		return nil
 	}
-	in := &instance{id: m.key, ref: decl.Ref{Type: b.Type, Name: b.Name, Key: m.key, One: m.each != nil}, row: m.each.Place(), env: env,
+	in := &instance{id: m.key, ref: decl.Ref{Type: b.Type, Name: b.Name, Key: m.key, One: m.each != nil}, row: m.each.Place(), env: env, admits: l.admits,
 		source: task.None, patches: task.None, fetch: task.None, prepare: task.None, fetchGold: task.None}
 	if n := b.Nested("build"); n != nil {
 		in.build = &judge{command: l.command(n, m.each, env, false)}

@@ -42,6 +42,7 @@ func Lower(ws *decl.Workspace, h Host) (*task.Graph, decl.Diagnostics) {
 		ws: ws, host: h, graph: &task.Graph{Pools: map[string]int{}},
 		consts: map[*decl.Attr]any{}, rows: map[*decl.Block]map[string]int{}, blocks: map[*decl.Block]*lowered{},
 		envs: map[envKey]*environment{}, made: map[string]maker{}, tasks: map[*decl.Block][]*pending{},
+		unneeded: map[task.ID]bool{},
 	}
 	settings := ws.Find("pbuild", "")
 	if floor, _ := get[string](l, settings, "min_isolation", nil); floor == "container" {
@@ -54,6 +55,7 @@ func Lower(ws *decl.Workspace, h Host) (*task.Graph, decl.Diagnostics) {
 		return nil, l.diags.Sort()
 	}
 	l.checkTaskless()
+	l.checkAdmitted()
 	l.mentions()
 	l.declareFiles()
 	for _, typ := range order {
@@ -80,7 +82,8 @@ type lowerer struct {
 	rows   map[*decl.Block]map[string]int // members by key
 	blocks map[*decl.Block]*lowered
 	envs   map[envKey]*environment
-	after  []task.Dep // order edges of the member that is being lowered
+	after  []task.Dep  // order edges of the member that is being lowered
+	admits []admission // and the gates that are to admit its row
 
 	last struct { // the runtime that a task asked for last
 		ref decl.Ref
@@ -92,17 +95,19 @@ type lowerer struct {
 	open       []*pending // tasks that are being added, each for the one before
 	madeSorted []string   // the paths of made, once a pattern asks
 	reportDir  string
-	mentioned  map[string]bool // the columns that reports mention and that not every report has
-	edges      int             // that depends_on has made
+	mentioned  map[string]bool  // the columns that reports mention and that not every report has
+	edges      int              // that depends_on has made
+	unneeded   map[task.ID]bool // what mayBeUnneeded has found
 }
 
 // lowered is what became of a block.
 type lowered struct {
 	done      bool
 	objects   []task.Object
-	instances []*instance // of an instance block
-	gated     []gated     // of a gate
-	cells     []cell      // of a matrix or handshake
+	instances []*instance        // of an instance block
+	gated     []gated            // of a gate
+	verdicts  map[string]task.ID // of those, by id, once a row waits for one
+	cells     []cell             // of a matrix or handshake
 }
 
 // lower lowers a block once. One that needs itself is an error.
@@ -115,9 +120,9 @@ func (l *lowerer) lower(b *decl.Block) *lowered {
 	}
 	out := &lowered{}
 	l.blocks[b] = out
-	saved := l.after
-	l.after = nil
-	defer func() { l.after, out.done = saved, true }()
+	after, admits := l.after, l.admits
+	l.after, l.admits = nil, nil
+	defer func() { l.after, l.admits, out.done = after, admits, true }()
 	switch b.Type {
 	case "runtime":
 		l.runtimes(b, out)
@@ -140,5 +145,6 @@ func (l *lowerer) lower(b *decl.Block) *lowered {
 // add adds a task of the member that is being lowered.
 func (l *lowerer) add(t task.Task) task.ID {
 	t.Deps = append(t.Deps, l.after...)
+	await(&t, l.admits)
 	return l.graph.Add(t)
 }

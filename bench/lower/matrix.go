@@ -14,7 +14,8 @@ import (
 type cell struct {
 	kind.Cell
 	outcome, verdict task.ID // verdict None where ungated
-	output           string  // of outcome, that a report reads
+	admits           []admission
+	output           string // of outcome, that a report reads
 }
 
 // noModel stands in addresses where an agent takes none.
@@ -44,7 +45,7 @@ func (l *lowerer) matrix(b *decl.Block, out *lowered) {
 				}
 				for _, m := range ms {
 					for i := range n {
-						c := cell{Cell: kind.Cell{Instance: in.id, Agent: a.name, Model: m.name, Sample: i, Provenance: in.provenance}, verdict: in.verdict, output: kind.OutcomeBlob}
+						c := cell{Cell: kind.Cell{Instance: in.id, Agent: a.name, Model: m.name, Sample: i, Provenance: in.provenance}, verdict: in.verdict, admits: in.admits, output: kind.OutcomeBlob}
 						if excluded.match(&c.Cell) {
 							continue
 						}

@@ -45,6 +45,10 @@ func (l *lowerer) report(b *decl.Block, out *lowered) {
 		line := c.Cell
 		line.Outcome = strconv.Itoa(i)
 		deps = append(deps, task.Dep{On: c.outcome, Role: line.Outcome, Output: c.output, Tolerate: task.TolerateAny})
+		for _, a := range c.admits {
+			line.Admits = append(line.Admits, a.gate)
+			deps = append(deps, task.Dep{On: a.verdict, Role: line.AdmitRole(a.gate), Tolerate: task.TolerateAny})
+		}
 		if c.verdict != task.None {
 			line.Gate = "gate " + line.Outcome
 			deps = append(deps, task.Dep{On: c.verdict, Role: line.Gate, Tolerate: task.TolerateAny})

@@ -231,14 +231,14 @@ func (l *lowerer) addTask(p *pending) task.ID {
 	}
 	p.phase = adding
 	l.open = append(l.open, p)
-	saved := l.after
+	after, admits := l.after, l.admits
 	t := task.Task{Spec: p.spec, Outputs: p.outputs, Store: p.store, Timeout: p.spec.Timeout}
-	l.after = l.taskEdges(p, &t)
+	l.after, l.admits = l.taskEdges(p, &t), l.admissions(p.block, p.row, p.key)
 	l.inEnvironment(p, &t)
 	l.inputs(p, &t)
 	p.id = l.add(t)
 	p.phase = added
-	l.after = saved
+	l.after, l.admits = after, admits
 	l.open = l.open[:len(l.open)-1]
 	return p.id
 }
@@ -256,7 +256,11 @@ func (l *lowerer) taskEdges(p *pending, t *task.Task) []task.Dep {
 			continue
 		}
 		for _, o := range on.Outputs {
-			t.Deps = append(t.Deps, task.Dep{On: d.On, Role: o, Output: o})
+			file := task.Dep{On: d.On, Role: o, Output: o, Tolerate: d.Tolerate}
+			if _, named := slices.BinarySearch(p.inputs, o); named {
+				file.Tolerate = task.TolerateNone
+			}
+			t.Deps = append(t.Deps, file)
 		}
 	}
 	return after
@@ -326,7 +330,11 @@ func (l *lowerer) inputs(p *pending, t *task.Task) {
 		case m.task == p || named[file]:
 		default:
 			if on := l.makerOf(m, file); on != task.None {
-				t.Deps = append(t.Deps, task.Dep{On: on, Role: file, Output: file})
+				d := task.Dep{On: on, Role: file, Output: file}
+				if _, named := slices.BinarySearch(p.inputs, file); !named { // a pattern asks for it
+					d.Tolerate = l.ifMade(on)
+				}
+				t.Deps = append(t.Deps, d)
 			}
 		}
 	}

@@ -210,6 +210,49 @@ func TestUnion(t *testing.T) {
 	}
 }
 
+// A row keeps the gates that are to admit it, through filters and unions; what one of two datasets has in any case is there in any case.
+func TestAdmit(t *testing.T) {
+	s := parse(t, "a.jsonl", "{\"id\":\"x\"}\n{\"id\":\"y\"}", Options{Key: "id"})
+	all := func(string) bool { return true }
+	union := func(sets ...decl.Dataset) *Set {
+		out, diags := Union(decl.Range{}, sets...)
+		if diags.HasErrors() {
+			t.Fatal(diags)
+		}
+		return out
+	}
+	one := Admit(s, "one", all)
+	both := Admit(one, "two", func(key string) bool { return key == "y" })
+	filtered, _ := Filter(one, func(r decl.Row) (bool, *decl.Diagnostic) { return r.Value("id") == "y", nil })
+	for _, c := range []struct {
+		name string
+		set  *Set
+		want string
+	}{
+		{"no gate", s, "x[] y[]"},
+		{"one", one, "x[one] y[one]"},
+		{"another", both, "y[one two]"},
+		{"filter", filtered, "y[one]"},
+		{"union with all", union(one, s), "x[] y[]"},
+		{"all and union", union(s, one), "x[] y[]"},
+		{"union with more gates", union(both, one), "y[one] x[one]"},
+		{"and with less", union(one, both), "x[one] y[one]"},
+		{"with itself", union(one, one), "x[one] y[one]"},
+	} {
+		var got []string
+		for i := range c.set.Len() {
+			got = append(got, fmt.Sprint(c.set.Key(i), decl.Gates(c.set.Row(i))))
+		}
+		if got := strings.Join(got, " "); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+	_, diags := Union(decl.Range{File: "h.hcl", Line: 1, Col: 1}, both, one, Admit(s, "other", all))
+	if len(diags) != 1 || !strings.HasPrefix(diags[0].Error(), `h.hcl:1,1: Row of two gates: "x" is here if gate.one admits it, and also if gate.other does (2 in all).`) {
+		t.Errorf("got %v", diags)
+	}
+}
+
 func TestFilter(t *testing.T) {
 	s := parse(t, "a.jsonl", "{\"id\":\"x\",\"v\":1}\n{\"id\":\"y\",\"v\":2}", Options{Key: "id"})
 	f, diags := Filter(s, func(r decl.Row) (bool, *decl.Diagnostic) { return r.Value("v") == 2.0, nil })
