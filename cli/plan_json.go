@@ -1,7 +1,6 @@
 package cli
 
 import (
-
 	"pbuild/bench/decl"
 	"pbuild/engine/plan"
 	"pbuild/engine/task"
