@@ -39,8 +39,17 @@ const (
 // Decide says for every task whether it runs. It touches no disk but by in.Files. A MissingInputs error lists every input file that is not there;
 // the plan is returned with it, and those tasks are decided run. A LostSamples error does the same for samples.
 func Decide(in Inputs) (*Plan, error) {
+	p, err := decide(in, nil)
+	if err != nil || len(in.Replace) == 0 {
+		return p, err
+	}
+	// Equal work is one task: what has the key of a replaced one is served by the new record too. Which these are is known only now.
+	return decide(in, p.replacing())
+}
+
+func decide(in Inputs, replaced map[task.Key]bool) (*Plan, error) {
 	g := in.Graph
-	p := &Plan{Graph: g, Items: make([]Item, len(g.Tasks)), Wanted: Closure(g, in.Want), Inputs: &in}
+	p := &Plan{Graph: g, Items: make([]Item, len(g.Tasks)), Wanted: Closure(g, in.Want), Inputs: &in, replaced: replaced}
 	d := &decider{p: p, keyer: p.Keyer(), state: make([]certainty, len(g.Tasks)), ends: make([]task.End, len(g.Tasks))}
 	d.real, d.hypo = d.certainEnd, d.likelyEnd
 	p.decider = d
@@ -81,6 +90,17 @@ func Decide(in Inputs) (*Plan, error) {
 		return p, lost
 	}
 	return p, nil
+}
+
+// replacing are the keys, known or likely, of the records that tasks which are to be replaced have.
+func (p *Plan) replacing() map[task.Key]bool {
+	keys := make(map[task.Key]bool, len(p.Inputs.Replace))
+	for id := range p.Inputs.Replace {
+		if reasons := p.Items[id].Reasons; len(reasons) == 1 && reasons[0].Code == Replaced {
+			keys[p.decider.likely[id].Record.Key] = true
+		}
+	}
+	return keys
 }
 
 func (d *decider) certainEnd(id task.ID) *task.End {
