@@ -29,7 +29,7 @@ func (f *planFlags) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVarP(&f.out, "out", "o", "", "save the plan in `FILE`, for apply")
 	fs.BoolVar(&f.detailed, "detailed-exitcode", false, "exit 0: nothing to do, 2: something to do, 1: any error")
-	fs.StringArrayVar(&f.replace, "replace", nil, "run what `SELECTOR` names although a record holds")
+	fs.StringArrayVar(&f.replace, "replace", nil, "run what `SELECTOR` names, and what is equal to it, although a record holds")
 	fs.IntVarP(&f.jobs, "jobs", "j", 0, "how many tasks run at once (default: slots of the workspace, else cores)")
 	fs.BoolVar(&f.noProbe, "no-probe", false, "start no probe: runtimes are what they were last")
 	fs.BoolVar(&f.all, "all", false, "list reused tasks too")
