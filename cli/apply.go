@@ -136,7 +136,7 @@ func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err erro
 	}
 	p, err := s.planFor(st, &f.planFlags, args)
 	a.noteDamage(st)
-	if saved == nil {
+	if saved == nil && len(f.replace) == 0 {
 		err = noFile(err, args)
 	}
 	if err == nil && saved != nil {

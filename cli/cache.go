@@ -92,47 +92,6 @@ func (a *app) writer(ctx context.Context) (*store.Store, string, error) {
 	return st, state, nil
 }
 
-func (a *app) cacheVerify() *cobra.Command {
-	return &cobra.Command{
-		Use: "verify", Short: "Read everything again; exit 1 if anything is damaged", Args: noArgs,
-		Long: "Read everything again and say what is damaged. Damaged blobs are dropped: they count as missing, and the next run makes them again.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			st, _, err := a.writer(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer st.Close()
-			found, err := st.Verify()
-			if err != nil {
-				return exitWith(ExitWorld, err)
-			}
-			texts := []string{}
-			for _, d := range found {
-				texts = append(texts, d.String())
-			}
-			if a.view.json {
-				if err := a.view.document(struct {
-					FormatVersion int      `json:"format_version"`
-					Damage        []string `json:"damage"`
-				}{formatVersion, texts}); err != nil {
-					return err
-				}
-			} else {
-				for _, t := range texts {
-					a.view.printf("%s\n", printable(t))
-				}
-				if len(texts) == 0 {
-					a.view.notef("Nothing is damaged.\n")
-				}
-			}
-			if len(found) > 0 {
-				return said(ExitFailed)
-			}
-			return nil
-		},
-	}
-}
-
 func (a *app) cacheGC() *cobra.Command {
 	var dry bool
 	cmd := &cobra.Command{

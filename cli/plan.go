@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +29,7 @@ func (f *planFlags) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVarP(&f.out, "out", "o", "", "save the plan in `FILE`, for apply")
 	fs.BoolVar(&f.detailed, "detailed-exitcode", false, "exit 0: nothing to do, 2: something to do, 1: any error")
-	fs.StringArrayVar(&f.replace, "replace", nil, "run what `SELECTOR` names although a record holds")
+	fs.StringArrayVar(&f.replace, "replace", nil, "run what `SELECTOR` names, and what is equal to it, although a record holds")
 	fs.IntVarP(&f.jobs, "jobs", "j", 0, "how many tasks run at once (default: slots of the workspace, else cores)")
 	fs.BoolVar(&f.noProbe, "no-probe", false, "start no probe: runtimes are what they were last")
 	fs.BoolVar(&f.all, "all", false, "list reused tasks too")
@@ -165,19 +166,20 @@ func (s *session) planFor(st *store.Store, f *planFlags, args []string) (*plan.P
 	if err != nil {
 		return nil, err
 	}
-	replace, err := s.replaced(f.replace)
-	if err != nil {
-		return nil, err
-	}
 	var want []task.ID
 	if c != nil {
 		want = c.tasks
+	}
+	replace, err := s.replaced(f.replace, plan.Closure(s.graph, want))
+	if err != nil {
+		return nil, err
 	}
 	return s.decide(st, want, replace)
 }
 
 // replaced is what --replace names. What cannot be recomputed is not replaced: that would spend money under the name of a repair.
-func (s *session) replaced(args []string) (map[task.ID]bool, error) {
+// Nor can what is not wanted: to say nothing of it would be to ignore it.
+func (s *session) replaced(args []string, wanted []bool) (map[task.ID]bool, error) {
 	if len(args) == 0 {
 		return nil, nil
 	}
@@ -195,6 +197,14 @@ func (s *session) replaced(args []string) (map[task.ID]bool, error) {
 			return nil, usagef("--replace %s: %s cannot be recomputed; a new draw of it is asked for by --resample, which this version does not have yet", args[0], s.address(id))
 		}
 		out[id] = true
+	}
+	for i := range sel {
+		if sel[i].not {
+			continue
+		}
+		if c, _ := choose(s.graph, sel[i:i+1]); !slices.ContainsFunc(c.tasks, func(id task.ID) bool { return wanted[id] }) {
+			return nil, usagef("--replace %s: nothing of that is among what is chosen; choose it too, or leave --replace out", sel[i].text)
+		}
 	}
 	return out, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -159,6 +160,14 @@ func (g *progress) failure(e apply.Event) {
 	if len(lines) > 0 {
 		g.say(e.Time, "  %s", g.v.paintErr(dim, "the whole log: pbuild log '"+g.name(logged)+"'"))
 	}
+	if g.replacing(e.Task) && (e.Record == nil || !e.Record.Keepable()) {
+		g.say(e.Time, "  its earlier record still serves the next apply; only a --replace '%s' that succeeds takes its place", name)
+	}
+}
+
+// replacing says whether a task runs though a record holds.
+func (g *progress) replacing(id task.ID) bool {
+	return slices.ContainsFunc(g.plan.Items[id].Reasons, func(r plan.Reason) bool { return r.Code == plan.Replaced })
 }
 
 // lastLines returns at most n lines from the end of log.

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,10 +18,12 @@ import (
 	"pbuild/bench/decl"
 	"pbuild/bench/kind"
 	"pbuild/bench/lower"
+	"pbuild/engine/digest"
 	"pbuild/engine/plan"
 	"pbuild/engine/run"
 	"pbuild/engine/store"
 	"pbuild/engine/task"
+	"pbuild/engine/tree"
 	"pbuild/hcl"
 )
 
@@ -236,19 +239,18 @@ func (s *session) decide(st *store.Store, want []task.ID, replace map[task.ID]bo
 // inputs is what a plan is decided by.
 func (s *session) inputs(st *store.Store, want []task.ID, replace map[task.ID]bool) plan.Inputs {
 	return plan.Inputs{
-		Graph: s.graph, Lookup: st.Lookup, Latest: st.Latest, Started: s.unfinished(st), Files: s.files, Stored: s.stored(st),
+		Graph: s.graph, Lookup: st.Lookup, Latest: st.Latest, Started: s.unfinished(st), Files: s.files, Stored: stored(st, s.stateDir()),
 		Now: s.app.cfg.Clock().UnixNano(), Want: want, Replace: replace, MinIsolation: s.minIsolation(),
 	}
 }
 
-// stored tells whether an output's content can be had. Of a tree it asks only whether the repository is there: what was taken out of that by hand is
-// for `cache verify`.
-func (s *session) stored(st *store.Store) func(task.Output) bool {
-	_, err := os.Stat(filepath.Join(s.stateDir(), treesDir, "HEAD"))
-	trees := err == nil
+// stored tells whether an output's content can be had. Of a tree it asks only whether it has a ref: what was taken out of the repository by hand is for
+// `cache verify`.
+func stored(st *store.Store, state string) func(task.Output) bool {
+	trees := sync.OnceValue(func() map[digest.Digest]bool { return tree.Kept(filepath.Join(state, treesDir)) })
 	return func(o task.Output) bool {
 		if _, isTree := o.Digest.Git(); isTree {
-			return trees
+			return trees()[o.Digest]
 		}
 		return st.Has(o.Digest)
 	}

@@ -31,7 +31,7 @@ further up. With -v every component of its key is shown, changed or not.`,
 			if a.view.json {
 				return a.whyJSON(p, id, address(o, step))
 			}
-			a.why(p, id, address(o, step))
+			a.why(p, id, address(o, step), lastFailure(s.store, p.Addresses(id), p.Items[id].Record))
 			return nil
 		},
 	}
@@ -45,7 +45,8 @@ var decisionTexts = map[plan.Decision]string{
 	plan.Unneeded: "is not needed: a condition on it does not hold",
 }
 
-func (a *app) why(p *plan.Plan, id task.ID, addr string) {
+// why tells it to people. failed is how the task's last run failed, if it did after the record that serves.
+func (a *app) why(p *plan.Plan, id task.ID, addr string, failed *failure) {
 	v, item := a.view, &p.Items[id]
 	v.printf("%s %s\n", v.paint(bold, printable(addr)), decisionTexts[item.Decision])
 	reasons := p.Reasons(id)
@@ -55,6 +56,9 @@ func (a *app) why(p *plan.Plan, id task.ID, addr string) {
 	for _, r := range reasons {
 		v.printf("  %s\n", reasonWord(r))
 		a.whyDetail(r)
+	}
+	if failed != nil && item.Decision == plan.Reuse {
+		v.printf("  it has run again since and failed, which no record keeps: %s\n", printable(firstLine(failed.Detail)))
 	}
 	a.whyDepends(p, id)
 	if item.Decision == plan.Run || item.Decision == plan.Maybe {

@@ -100,7 +100,7 @@ func (s *Samples) command(ctx context.Context, spec *kind.SampleSpec, a *task.At
 			out.Reason = fmt.Sprintf("%d changed paths are left out, such as %.100q: %s", len(refused), first, refused[first])
 		}
 	}
-	out.Outputs = []task.Output{{Role: kind.Tree, Digest: end}, {Role: "trajectory", Digest: out.Log}}
+	out.Outputs = []task.Output{{Role: kind.Tree, Digest: end}, {Role: kind.Trajectory, Digest: out.Log}}
 	return out, nil
 }
 

@@ -44,6 +44,7 @@ const (
 	TestPaths    = "test_paths" // a blob of JSON: [paths] of the test patch
 	Result       = "result"     // of build and test: a blob of JSON, a Run
 	Patch        = "patch"      // of sample and extract
+	Trajectory   = "trajectory" // of sample, of agents that run
 	ScoreBlob    = "score"      // a blob of JSON, verdict.Score
 	Evidence     = "evidence"   // of verdict: a blob of JSON
 	OutcomeBlob  = "outcome"    // a blob of JSON

@@ -8,7 +8,7 @@ import (
 )
 
 // A SampleSpec produces a candidate. Roles: "base" (a Tree), Below (prepare's state, UseKey, agents that run), "gold" (GoldPatch; oracle).
-// Outputs: Patch (oracle, predictions) or Tree (command) and the trajectory "trajectory".
+// Outputs: Patch (oracle, predictions) or Tree (command) and the Trajectory.
 type SampleSpec struct {
 	Agent      string // oracle, nop, predictions, command, ...
 	Version    string

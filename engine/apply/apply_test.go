@@ -264,6 +264,43 @@ func TestReplaceRunsAgainAndSaysUnstable(t *testing.T) {
 	}
 }
 
+// What is equal to a replaced task is served by the new record, whichever of them comes first and whether or not their key is known when it is planned.
+func TestReplaceIsOfAllEqualWork(t *testing.T) {
+	for _, sure := range []bool{true, false} {
+		w := newWorld(t)
+		a := w.add(&spec{kind: testKind, name: "a", coarse: 1}) // a and b come out equal
+		b := w.add(&spec{kind: testKind, name: "b", coarse: 1})
+		dep := func(id task.ID) task.Dep { return task.Dep{On: id, Role: "in", Output: "out"} }
+		c := w.addTask("c", task.Task{Spec: &spec{kind: testKind, name: "same"}, Deps: []task.Dep{dep(a)}})
+		d := w.addTask("d", task.Task{Spec: &spec{kind: testKind, name: "same"}, Deps: []task.Dep{dep(b)}})
+		w.apply()
+		w.inputs = func(in *plan.Inputs) {
+			in.Replace = map[task.ID]bool{d: true}
+			if !sure {
+				in.Replace[a], in.Replace[b] = true, true
+			}
+		}
+		w.run = func(_ context.Context, at *task.Attempt) (task.Outcome, error) {
+			o := compute(at)
+			o.Verdict = task.Fail
+			return o, nil
+		}
+		s := w.apply()
+		if want := map[bool]int{true: 1, false: 3}[sure]; s.Run != want {
+			t.Errorf("sure %v: ran %v, want %d", sure, w.runs, want)
+		}
+		for _, id := range []task.ID{c, d} {
+			if r := s.Ends[id].Record; r.Verdict != task.Fail || len(r.Flags) != 1 || r.Flags[0] != "unstable" {
+				t.Errorf("sure %v: task %d ended with %+v", sure, id, r)
+			}
+		}
+		w.inputs = nil
+		if s := w.apply(); s.Run != 0 {
+			t.Errorf("sure %v: the next apply runs %v", sure, w.runs)
+		}
+	}
+}
+
 func TestNoCacheIsNotRecorded(t *testing.T) {
 	w := newWorld(t)
 	w.addTask("a", task.Task{Spec: &spec{kind: testKind, name: "a"}, NoCache: true})

@@ -200,7 +200,7 @@ func (l *loop) ended(r result) {
 	for _, path := range r.attempt.Task.Outputs {
 		l.refresh(path)
 	}
-	if l.p.Inputs.Replace[r.id] && r.record.Status == task.OK {
+	if l.p.Replaces(r.id, r.record.Key) && r.record.Status == task.OK {
 		if old := l.o.Journal.Lookup(r.record.Key); old != nil && old.Verdict != r.record.Verdict {
 			r.record.Flags = append(r.record.Flags, "unstable")
 		}

@@ -24,6 +24,7 @@ type decider struct {
 	real   task.Ends  // certain and guess as values, made once
 	hypo   task.Ends
 	steady bool // certainEnd tells no shaky ends
+	moves  bool // a contribution to the last likely key was moved
 }
 
 type certainty uint8
@@ -34,13 +35,23 @@ const (
 	nothing                       // it has no likely end
 	open                          // it may yet turn out unneeded
 	shaky                         // its certain end holds unless something upstream fails
+	moved                         // its likely end is of another key, or follows from one that is: an edit, mostly, that may change it
 )
 
 // Decide says for every task whether it runs. It touches no disk but by in.Files. A MissingInputs error lists every input file that is not there;
 // the plan is returned with it, and those tasks are decided run. A LostSamples error does the same for samples.
 func Decide(in Inputs) (*Plan, error) {
+	p, err := decide(in, nil)
+	if err != nil || len(in.Replace) == 0 {
+		return p, err
+	}
+	// Equal work is one task: what has the key of a replaced one is served by the new record too. Which these are is known only now.
+	return decide(in, p.replacing())
+}
+
+func decide(in Inputs, replaced map[task.Key]bool) (*Plan, error) {
 	g := in.Graph
-	p := &Plan{Graph: g, Items: make([]Item, len(g.Tasks)), Wanted: Closure(g, in.Want), Inputs: &in}
+	p := &Plan{Graph: g, Items: make([]Item, len(g.Tasks)), Wanted: Closure(g, in.Want), Inputs: &in, replaced: replaced}
 	d := &decider{p: p, keyer: p.Keyer(), state: make([]certainty, len(g.Tasks)), ends: make([]task.End, len(g.Tasks))}
 	d.real, d.hypo = d.certainEnd, d.likelyEnd
 	p.decider = d
@@ -83,6 +94,17 @@ func Decide(in Inputs) (*Plan, error) {
 	return p, nil
 }
 
+// replacing are the keys, known or likely, of the records that tasks which are to be replaced have.
+func (p *Plan) replacing() map[task.Key]bool {
+	keys := make(map[task.Key]bool, len(p.Inputs.Replace))
+	for id := range p.Inputs.Replace {
+		if reasons := p.Items[id].Reasons; len(reasons) == 1 && reasons[0].Code == Replaced {
+			keys[p.decider.likely[id].Record.Key] = true
+		}
+	}
+	return keys
+}
+
 func (d *decider) certainEnd(id task.ID) *task.End {
 	if d.state[id]&certain == 0 || d.steady && d.state[id]&shaky != 0 {
 		return nil
@@ -105,6 +127,7 @@ func (d *decider) likelyEnd(id task.ID) *task.End {
 		d.state[id] |= nothing
 		return nil
 	}
+	d.state[id] |= moved
 	return d.guess(id, task.End{Record: r, Status: r.Status})
 }
 
@@ -168,7 +191,7 @@ func (d *decider) byKey(id task.ID, key task.Key) error {
 	case !serves:
 		it.Decision = Run
 		d.guess(id, end)
-		if lost := d.p.Lost(id, r); lost != nil && it.Known {
+		if lost := d.p.Lost(id, r); lost != nil && d.state[id]&moved == 0 {
 			return lost
 		}
 	case d.state[id]&open != 0 || !it.Known:
@@ -190,17 +213,19 @@ func (d *decider) byLikelyKey(id task.ID) error {
 		}
 		return nil // it may be needed after all: run is the upper bound
 	}
+	d.moves = false
 	key, known, err := d.keyer.key(id, d.likelyContribution)
 	if err != nil || !known {
 		return err
 	}
-	if err := d.byKey(id, key); err != nil {
-		return err
+	if d.moves {
+		d.state[id] |= moved
 	}
+	err = d.byKey(id, key)
 	if it := &d.p.Items[id]; it.Decision == Run {
 		it.Key = task.Key{}
 	}
-	return nil
+	return err
 }
 
 func (d *decider) fated(fate task.Fate, root task.ID, ends task.Ends) task.End {
@@ -279,6 +304,7 @@ func (d *decider) likelyContribution(dep *task.Dep) (digest.Digest, bool) {
 	if d.likelyEnd(dep.On) == nil {
 		return digest.Digest{}, false
 	}
+	d.moves = d.moves || d.state[dep.On]&moved != 0
 	return dep.Contribution(d.hypo), true
 }
 

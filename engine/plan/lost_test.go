@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"pbuild/engine/digest"
@@ -41,5 +42,26 @@ func TestLostOutputs(t *testing.T) {
 		if reasons := p.Reasons(id); p.Items[id].Decision != Run || len(reasons) != 1 || reasons[0].Code != OutputMissing {
 			t.Errorf("frozen %v: %v %v", frozen, p.Items[id].Decision, reasons)
 		}
+	}
+}
+
+// A lost sample is refused before anything that it waits for has run again, unless that has been edited: then it may be another sample.
+func TestLostSampleBehindWhatRuns(t *testing.T) {
+	b := newBed(t)
+	first := &spec{kind: testKind, name: "first"}
+	between := b.add(&spec{kind: testKind, name: "between"}, task.Dep{On: b.add(first), Role: "in", Output: "out"})
+	sample := b.add(&spec{kind: iceKind, name: "sample"}, task.Dep{On: between, Role: "in", Output: "out"})
+	for id := range b.g.Tasks {
+		b.record(b.decide(), task.ID(id), ok(fmt.Sprint(id)))
+	}
+	b.in.Stored = func(task.Output) bool { return false }
+	p, err := Decide(b.in)
+	var lost LostSamples
+	if !errors.As(err, &lost) || lost[0].Task != sample || p.Items[sample].Known {
+		t.Errorf("all is lost: %v, %+v", err, p.Items[sample])
+	}
+	first.command = "edited"
+	if p, err = Decide(b.in); err != nil || p.Items[sample].Decision != Run {
+		t.Errorf("what comes first is edited: %v, %v", err, p.Items[sample].Decision)
 	}
 }

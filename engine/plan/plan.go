@@ -74,7 +74,7 @@ type Inputs struct {
 	Stored       func(o task.Output) bool                  // whether the content of an output is in the store; nil: all is
 	Now          int64                                     // Unix nanoseconds, for best-before
 	Want         []task.ID                                 // the tasks chosen; what they depend on comes along. nil is all
-	Replace      map[task.ID]bool                          // run although a record holds
+	Replace      map[task.ID]bool                          // run although a record holds, and so does what has their key
 	MinIsolation func(t *task.Task, isolation string) bool // whether a record's isolation is enough for its task; nil: any is
 }
 
@@ -92,9 +92,10 @@ type Plan struct {
 	Wanted []bool
 	Inputs *Inputs
 
-	decider *decider
-	names   addresses
-	once    sync.Once
+	decider  *decider
+	replaced map[task.Key]bool // whose records are to be replaced, whichever task has them
+	names    addresses
+	once     sync.Once
 }
 
 // Closure says which tasks want needs: itself and all that it depends on. nil is all.

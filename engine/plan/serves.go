@@ -18,7 +18,7 @@ func (p *Plan) Serves(id task.ID, r *task.Record) (restore []int, reasons []Reas
 	switch {
 	case t.NoCache:
 		return nil, []Reason{{Code: UpstreamUnknown, Detail: "precondition"}}, false
-	case in.Replace[id]:
+	case p.Replaces(id, r.Key):
 		return nil, []Reason{{Code: Replaced}}, false
 	case t.MaxAge > 0 && age > t.MaxAge:
 		return nil, []Reason{{Code: Expired, Detail: "max_age", Old: age.String(), New: t.MaxAge.String()}}, false
@@ -34,6 +34,9 @@ func (p *Plan) Serves(id task.ID, r *task.Record) (restore []int, reasons []Reas
 	lost := p.lost(r)
 	return nil, lost, lost == nil
 }
+
+// Replaces says whether a task runs under a key though a record holds: because it was named, or because it is equal work with one that was.
+func (p *Plan) Replaces(id task.ID, k task.Key) bool { return p.Inputs.Replace[id] || p.replaced[k] }
 
 // lost are the outputs of r whose content is no longer in the store.
 func (p *Plan) lost(r *task.Record) (lost []Reason) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -85,6 +86,15 @@ func WriteSnapshot(dir string, data *SnapshotData) error {
 		return fmt.Errorf("store: write snapshot: %w", err)
 	}
 	return nil
+}
+
+// RemoveSnapshot makes the next plan look at everything, also at what is stored.
+func RemoveSnapshot(dir string) error {
+	err := os.Remove(filepath.Join(dir, snapshotFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // A snapshotEncoder gathers the sections.

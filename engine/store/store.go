@@ -167,6 +167,23 @@ func (s *Store) History(address string) []*task.Record {
 	return out
 }
 
+// Records are the newest record of every key, newest first.
+func (s *Store) Records() func(yield func(*task.Record) bool) {
+	return func(yield func(*task.Record) bool) {
+		seen := map[task.Key]bool{}
+		for i := s.journal.len() - 1; i >= 0; i-- {
+			r := s.record(i)
+			if r == nil || seen[r.Key] {
+				continue
+			}
+			seen[r.Key] = true
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
 func (s *Store) ofAddress(address string) func(yield func(*task.Record) bool) {
 	return func(yield func(*task.Record) bool) {
 		for _, i := range s.journal.withTag(hashString(address)) {

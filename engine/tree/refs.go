@@ -193,6 +193,19 @@ func (r *Repo) kept(tree digest.Digest) bool {
 	return r.refs.ids[tree]
 }
 
+// Kept lists the trees of the repository in dir that have a ref, as all have that a record names. Where there is no repository there are none.
+func Kept(dir string) map[digest.Digest]bool {
+	loose, _ := os.ReadDir(filepath.Join(dir, refPrefix)) // first: refs move from here to the packed ones
+	packed, _ := os.ReadFile(filepath.Join(dir, "packed-refs"))
+	kept := parsePackedRefs(packed)
+	for _, f := range loose {
+		if d, err := digest.OfGit(f.Name()); err == nil {
+			kept[d] = true
+		}
+	}
+	return kept
+}
+
 func parsePackedRefs(content []byte) map[digest.Digest]bool {
 	ids := make(map[digest.Digest]bool)
 	for line := range strings.Lines(string(content)) {

@@ -340,6 +340,48 @@ func TestHole(t *testing.T) {
 	}
 }
 
+// Verify finds what is missing below any directory, takes the refs of what is not whole, and lets it be made again.
+func TestVerify(t *testing.T) {
+	blob := name(digest.OfObject("blob", []byte("content")))
+	for how, hurt := range map[string]func(file string) error{
+		"missing": os.Remove,
+		"damaged": func(file string) error { return replace(file, []byte("garbage"), 0o444) },
+	} {
+		r := open(t)
+		ctx := context.Background()
+		first := files{"a/b": "content", "a/c": "more"}
+		trees := []digest.Digest{r.mustMake(t, first), r.mustMake(t, files{"x/a/b": "content", "x/a/c": "more"}), r.mustMake(t, files{"a/c": "more"})}
+		if err := r.Keep(ctx, trees...); err != nil {
+			t.Fatal(err)
+		}
+		if broken, err := r.Verify(ctx, trees); err != nil || len(broken) != 0 || len(Kept(r.dir)) != 3 {
+			t.Errorf("%v, %v while all is there; kept %v", broken, err, Kept(r.dir))
+		}
+		if err := hurt(filepath.Join(r.dir, "objects", blob[:2], blob[2:])); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Open(ctx, r.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		broken, err := r.Verify(ctx, trees)
+		if err != nil || len(broken) != 2 || broken[trees[2]] != nil || !strings.Contains(broken[trees[0]].Error(), blob+" is missing") {
+			t.Errorf("%s: %v, %v", how, broken, err)
+		}
+		if kept := Kept(r.dir); len(kept) != 1 || !kept[trees[2]] {
+			t.Errorf("%s: kept %v", how, kept)
+		}
+		if err := r.Keep(ctx, r.mustMake(t, first)); err != nil {
+			t.Error(how, err)
+		}
+		git(t, r.dir, "pack-refs", "--all")
+		if broken, err := r.Verify(ctx, trees); err != nil || len(broken) != 0 || len(Kept(r.dir)) != 2 {
+			t.Errorf("%s: %v, %v after one of them is made again; kept %v", how, broken, err, Kept(r.dir))
+		}
+		r.Close()
+	}
+}
+
 func TestManyAtOnce(t *testing.T) {
 	r := open(t)
 	ctx := context.Background()
