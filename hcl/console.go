@@ -26,6 +26,7 @@ func (c *Config) Console(expr string) (string, decl.Diagnostics) {
 	kept := l.diags
 	l.diags = nil
 	defer func() { l.diags = kept }()
+	openKeys(e)
 	l.rowCounts(e)
 	if l.ctx == nil {
 		return "", kept // the files do not parse

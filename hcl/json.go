@@ -65,8 +65,7 @@ func (j *jsonFile) opensBody(r hashihcl.Range) bool {
 }
 
 func (j *jsonFile) attribute(a *hashihcl.Attribute) *attribute {
-	expr := j.expr(a.Expr)
-	return &attribute{name: a.Name, nameAt: a.NameRange, at: a.Range, expr: expr, jsonText: true}
+	return &attribute{name: a.Name, nameAt: a.NameRange, at: a.Range, expr: openKeys(j.expr(a.Expr)), jsonText: true}
 }
 
 // expr is e as a native expression: strings are templates, arrays tuples, objects objects whose keys are templates too.
@@ -130,7 +129,7 @@ func asExpression(e hclsyntax.Expression) hclsyntax.Expression {
 		if diags.HasErrors() {
 			return e
 		}
-		return out
+		return openKeys(out)
 	}
 	return e
 }

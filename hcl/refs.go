@@ -238,7 +238,7 @@ func (c *compiler) indexed(t *hclsyntax.ScopeTraversalExpr, e *hclsyntax.IndexEx
 		c.l.errorf(t.SrcRange, "Not a reference", "%s names a block; what is in it cannot be named.", ref)
 		return nil
 	}
-	key := c.part(e.Key)
+	key := c.part(e.Key.(openKey).Expression) // part says better what is wrong with a sensitive one
 	if key == nil {
 		return nil
 	}

@@ -239,3 +239,50 @@ task "t" {
 		}
 	}
 }
+
+// What an element is chosen by is told by the element: upstream forgets that an object's key was sensitive.
+func TestKeysAreOpen(t *testing.T) {
+	const head = `
+variable "s" {
+  sensitive = true
+  default   = "hunter22"
+}
+locals {
+  m = { hunter22 = "x" }
+  l = [{ hunter22 = "x" }]
+}
+dataset "d" {
+  file = "d.jsonl"
+  key  = "id"
+}
+task "x" {
+  for_each = toset(["x"])
+  command  = ["x"]
+}
+`
+	for _, body := range []string{
+		`task "t" { command = [local.m[var.s]] }`,
+		`task "t" { command = [local.m["${var.s}"]] }`,
+		`task "t" { command = local.l[*][var.s] }`,
+		`task "t" { command = [for k in [var.s] : local.m[k]] }`,
+		"task \"t\" {\n command = [each.key]\n for_each = toset([local.m[var.s]]) \n}",
+		"task \"t\" {\n command = [each.key]\n for_each = { (local.m[var.s]) = 1 } \n}",
+		"task \"t\" {\n command = [\"x\"]\n depends_on = [task.x[local.m[var.s]]] \n}",
+		"task \"t\" {\n command = [\"x\"]\n outputs = [local.m[var.s]] \n}",
+		"task \"t\" {\n command = [\"x\"]\n depends_on = [task.x[var.s]] \n}",
+		"task \"t\" {\n command = [{ hunter22 = each.key }[var.s]]\n for_each = dataset.d\n}",
+		"dataset \"e\" {\n filter {\n from = dataset.d\n where = row.id == local.m[var.s]\n }\n}",
+		`locals { chosen = local.m[var.s] }`,
+	} {
+		dir, _ := unpack(t, archive("b.hcl", head+body, "d.jsonl", "{\"id\": \"a\"}\n"))
+		said := listing(Open(dir, Options{}).Diagnostics)
+		if !strings.Contains(said, "Sensitive value not allowed here") || !strings.Contains(said, "var.s") || strings.Contains(said, "hunter22") {
+			t.Errorf("%s: %q", body, said)
+		}
+	}
+	dir, _ := unpack(t, archive("b.hcl.json", `{"variable": {"s": {"sensitive": true, "default": "hunter22"}}, "locals": {"m": {"hunter22": "x"}},
+		"task": {"t": {"command": ["${local.m[var.s]}"]}}}`))
+	if said := listing(Open(dir, Options{}).Diagnostics); !strings.Contains(said, "var.s") {
+		t.Errorf("JSON: %q", said)
+	}
+}

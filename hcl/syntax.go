@@ -78,7 +78,7 @@ func parseNative(src []byte, name string) (*body, decl.Diagnostics) {
 func nativeBody(b *hclsyntax.Body) *body {
 	out := &body{}
 	for _, a := range b.Attributes {
-		out.attrs = append(out.attrs, &attribute{name: a.Name, nameAt: a.NameRange, at: a.SrcRange, expr: a.Expr})
+		out.attrs = append(out.attrs, &attribute{name: a.Name, nameAt: a.NameRange, at: a.SrcRange, expr: openKeys(a.Expr)})
 	}
 	// Upstream keeps attributes in a map.
 	slices.SortFunc(out.attrs, func(a, b *attribute) int { return a.at.Start.Byte - b.at.Start.Byte })
