@@ -104,7 +104,8 @@ A backslash makes the next character mean itself. A selector that matches nothin
 Where several are due: 130, 1, 3, 4 in that order. "plan --detailed-exitcode" returns 0 for nothing to do, 2 for something, 1 for any error.
 "go run" turns every failure into 1: scripts use the built binary.`},
 	{"environment", "Topic: environment variables", `Every flag has a variable: PBUILD_ and its name in capitals, "-" as "_" (PBUILD_JOBS, PBUILD_SCRATCH, PBUILD_FAIL_FAST). A flag given on the command
-line wins. --var has none: PBUILD_VAR_NAME sets the variable NAME of the workspace, after its default and before files and flags.
+line wins. --var has none: PBUILD_VAR_NAME sets the variable NAME of the workspace, after its default and before files and flags; only PBUILD_VAR_FILE
+is the flag --var-file.
 
   CI=true           no prompts, no colour
   NO_COLOR          no colour

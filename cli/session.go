@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -56,7 +57,9 @@ func (a *app) workDir() (string, error) {
 }
 
 func (a *app) hclOptions() hcl.Options {
-	return hcl.Options{Vars: a.flags.vars, VarFiles: a.flags.varFiles, Environ: a.cfg.Environ, Version: a.cfg.Version}
+	// What stands for --var-file is no variable of the workspace, though it reads like one.
+	environ := slices.DeleteFunc(slices.Clone(a.cfg.Environ), func(kv string) bool { return strings.HasPrefix(kv, flagVariable("var-file")+"=") })
+	return hcl.Options{Vars: a.flags.vars, VarFiles: a.flags.varFiles, Environ: environ, Version: a.cfg.Version}
 }
 
 // loadOptions say how a workspace is to be looked at.

@@ -202,6 +202,7 @@ func TestVariablesTakeTheLastValue(t *testing.T) {
 		"default": {Options{}, files},
 		"env":     {Options{Environ: env}, files},
 		"vars":    {Options{Environ: env}, withDefaults},
+		"json":    {Options{Environ: env}, append(slices.Clone(withDefaults), "pbuild.vars.hcl.json", `{"v": ["json"]}`)},
 		"more":    {Options{Environ: env, VarFiles: []string{"even.vars.json", "more.vars.hcl"}}, withDefaults},
 		"even":    {Options{Environ: env, VarFiles: []string{"more.vars.hcl", "even.vars.json"}}, withDefaults},
 		"flag":    {Options{Environ: env, VarFiles: []string{"more.vars.hcl"}, Vars: []string{`v=["early"]`, `v=["flag"]`}}, withDefaults},
@@ -228,6 +229,24 @@ func TestTextOfStringVariablesIsTakenAsItIs(t *testing.T) {
 	const text = "variable \"s\" {\n  type = string\n}\nvariable \"any\" {}\nvariable \"n\" {\n  type = number\n}\ntask \"t\" {\n  command = [var.s, var.any, var.n + 1]\n}\n"
 	w := load(t, Options{Vars: []string{"s=[not an expression", "any=a=b", "n=1 + 1"}}, "b.hcl", text).Workspace
 	if got := attr(t, w, "task", "t", "command", nil); !slices.Equal(got.([]string), []string{"[not an expression", "a=b", "3"}) {
+		t.Errorf("command is %q", got)
+	}
+}
+
+// Without a type a variable is what its default is.
+func TestTextOfUntypedVariablesIsWhatTheDefaultIs(t *testing.T) {
+	const text = `
+variable "l" { default = ["a"] }
+variable "n" { default = 1 }
+variable "m" { default = { k = "a" } }
+variable "b" { default = false }
+variable "s" { default = "a" }
+variable "null" { default = null }
+task "t" { command = concat(var.l, [var.n + 1, var.m.k, !var.b, var.s, var.null]) }
+`
+	o := Options{Environ: []string{`PBUILD_VAR_l=["x", "y"]`, "PBUILD_VAR_b=true"}, Vars: []string{"n=2", `m={k = "z"}`, "s=[s]", "null=[n]"}}
+	w := load(t, o, "b.hcl", text).Workspace
+	if got := attr(t, w, "task", "t", "command", nil); !slices.Equal(got.([]string), []string{"x", "y", "3", "z", "false", "[s]", "[n]"}) {
 		t.Errorf("command is %q", got)
 	}
 }
@@ -259,7 +278,7 @@ task "t" {
 		got = append(got, fmt.Sprintf("%s dir=%v match=%v absent=%v", rel, r.Dir, r.Match, r.Absent))
 	}
 	want := []string{". dir=true match=[] absent=false", "a dir=true match=[] absent=false", "a/b dir=true match=[] absent=false", "b.hcl dir=false match=[] absent=false",
-		"d.jsonl dir=false match=[] absent=false", "f-1.txt dir=false match=[] absent=false", "pbuild.vars.hcl dir=false match=[] absent=true"}
+		"d.jsonl dir=false match=[] absent=false", "f-1.txt dir=false match=[] absent=false", "pbuild.vars.hcl dir=false match=[] absent=true", "pbuild.vars.hcl.json dir=false match=[] absent=true"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

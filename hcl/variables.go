@@ -19,6 +19,7 @@ import (
 type variable struct {
 	block     *block
 	typ       cty.Type
+	kind      string // without a type: what the default is, for people; "" for a string or none
 	defaults  *typeexpr.Defaults
 	sensitive bool
 	given     bool // by default or from outside
@@ -54,8 +55,10 @@ func (l *loader) evaluateVariables() {
 			l.warnf(at, "Undefined variable", "The environment sets %s%s, but there is no variable %q.%s", prefix, name, name, didYouMean(name, sortedKeys(l.variables)))
 		}
 	}
-	if f := l.reader.read(varsFile); !errors.Is(f.err, fs.ErrNotExist) {
-		l.readVars(varsFile)
+	for _, name := range []string{varsFile, varsFile + ".json"} {
+		if f := l.reader.read(name); !errors.Is(f.err, fs.ErrNotExist) {
+			l.readVars(name)
+		}
 	}
 	for _, path := range l.o.VarFiles {
 		if abs, err := filepath.Abs(path); err == nil {
@@ -111,6 +114,9 @@ func (l *loader) readVariable(v *variable) {
 	if a := b.attr("default"); a != nil {
 		if val, ok := l.plainValue(a.expr, a.at); ok {
 			l.set(v, l.markAltered(val, a.at), a.at)
+			if plain, _ := val.UnmarkDeep(); v.typ == cty.DynamicPseudoType && !plain.IsNull() && plain.Type() != cty.String {
+				v.kind = typeName(fromCty(plain))
+			}
 		}
 		v.given = true // a mistake in it is not also a missing value
 	}
@@ -143,7 +149,7 @@ func (l *loader) plainValue(e hclsyntax.Expression, at hashihcl.Range) (cty.Valu
 // setText sets a variable from an environment variable or flag: text, or an HCL expression where the variable is no string.
 func (l *loader) setText(v *variable, text string, at hashihcl.Range) {
 	v.given = true
-	if v.typ == cty.String || v.typ == cty.DynamicPseudoType {
+	if v.typ == cty.String || v.typ == cty.DynamicPseudoType && v.kind == "" {
 		l.set(v, textValue(text, at.Filename), at)
 		return
 	}
@@ -151,15 +157,27 @@ func (l *loader) setText(v *variable, text string, at hashihcl.Range) {
 	expr, diags := hclsyntax.ParseExpression([]byte(text), at.Filename, start)
 	if diags.HasErrors() || len(expr.Variables()) > 0 { // a bare word is a reference to something
 		// What upstream says may quote the value, which may be sensitive.
-		l.errorf(at, "Invalid value of a variable", "var.%s is of the type %s: its value is to be an HCL expression of that type, such as [\"a\"], {k = \"v\"} or 3.", v.block.labels[0], typeexpr.TypeString(v.typ))
+		l.notOfType(v, at)
 		return
 	}
 	if val, ok := l.plainValue(expr, at); ok {
+		if v.kind != "" && !val.IsNull() && typeName(fromCty(val)) != v.kind {
+			l.notOfType(v, at)
+			return
+		}
 		if !normalText([]byte(text)) {
 			val = val.Mark(altered{at.Filename})
 		}
 		l.set(v, val, at)
 	}
+}
+
+func (l *loader) notOfType(v *variable, at hashihcl.Range) {
+	is := "of the type " + typeexpr.TypeString(v.typ)
+	if v.kind != "" {
+		is = v.kind + ", as its default is"
+	}
+	l.errorf(at, "Invalid value of a variable", "var.%s is %s: its value is to be an HCL expression of that type, such as [\"a\"], {k = \"v\"} or 3.", v.block.labels[0], is)
 }
 
 // set converts a value to the variable's type.
