@@ -89,7 +89,8 @@ func (f *applyFlags) check(args []string) error {
 
 // An applying is one apply under way.
 type applying struct {
-	*session
+	app      *app
+	*session // nil before the workspace is read
 	flags    *applyFlags
 	store    *store.Store // the writer
 	plan     *plan.Plan
@@ -107,7 +108,18 @@ type applying struct {
 	sum     *apply.Summary
 }
 
-func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err error) {
+// apply makes a plan and runs it. What keeps it from beginning is in the event stream too.
+func (a *app) apply(ctx context.Context, f *applyFlags, args []string) error {
+	ap := &applying{app: a, flags: f}
+	err := a.begin(ctx, ap, args)
+	if err != nil && !ap.broken() {
+		ap.refused(err)
+	}
+	return err
+}
+
+func (a *app) begin(ctx context.Context, ap *applying, args []string) (err error) {
+	f := ap.flags
 	if err := f.check(args); err != nil {
 		return err
 	}
@@ -120,6 +132,7 @@ func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err erro
 	}
 	s, err := a.load(ctx, loadOptions{noProbe: f.noProbe, warn: true})
 	defer func() { s.close() }()
+	ap.session = s
 	if err != nil {
 		return err
 	}
@@ -127,10 +140,10 @@ func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err erro
 	if err != nil {
 		return exitWith(ExitWorld, err)
 	}
-	var before *applying
 	if saved == nil {
 		var code Exit
-		if s, before, code, err = a.expand(ctx, f, s, st, args); err != nil || code != ExitDone {
+		s, ap.before, code, err = a.expand(ctx, f, s, st, args)
+		if ap.session = s; err != nil || code != ExitDone {
 			return ended(st, code, err)
 		}
 	}
@@ -156,7 +169,7 @@ func (a *app) apply(ctx context.Context, f *applyFlags, args []string) (err erro
 		return err
 	}
 	collectAsUsual()
-	ap := &applying{session: s, flags: f, store: st, plan: p, run: a.runID(), before: before}
+	ap.store, ap.plan, ap.run = st, p, a.runID()
 	code, err := ap.do(ctx)
 	if err == nil && f.whole(args) {
 		ap.remember()
@@ -271,6 +284,9 @@ func (ap *applying) do(ctx context.Context) (Exit, error) {
 	now := a.cfg.Clock()
 	ap.stream.plan(ap.run, counts.Tally, now)
 	ap.stream.diagnostics(ap.diags, now)
+	if a.view.verbose && !a.view.quiet {
+		a.view.showTasks(a.view.err, a.view.errColor, ap.plan, ap.flags.all)
+	}
 	a.view.notef("%s\n", a.view.paintErr(bold, planSentence(counts.Tally, restores(ap.plan))))
 	ap.progress = newProgress(a.view, ap.plan, slots, ap.flags.logLines, ap.expect, now)
 	ap.progress.blame = ap.blame

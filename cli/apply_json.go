@@ -23,6 +23,7 @@ type stream struct {
 	brief   []io.Writer // all but log lines, which the store holds anyway: the run's own file
 	address func(task.ID) string
 	seq     int
+	ended   bool // it has its summary
 	err     error
 }
 
@@ -186,6 +187,7 @@ func (s *stream) end(e apply.Event) {
 
 func (s *stream) summary(sum *apply.Summary, excluded int, code Exit, at time.Time) {
 	s.seq++
+	s.ended = true
 	s.line(summaryJSON{V: streamVersion, Seq: s.seq, Time: stamp(at), Type: "summary",
 		Run: sum.Run, Reuse: sum.Reuse, Restored: sum.Restored, Failed: sum.Failed, Skipped: sum.Skipped, Excluded: excluded,
 		Infra: sum.Infra, Provider: sum.Provider, Cancelled: sum.Cancelled, Flaky: sum.Flaky, USD: sum.USD,

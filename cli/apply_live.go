@@ -4,40 +4,91 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"time"
+
+	"pbuild/bench/decl"
+	"pbuild/engine/apply"
 )
 
 // openStreams opens everything that the event stream goes to. What the user named comes first: where that cannot be opened, there is no run.
 func (ap *applying) openStreams() error {
-	ap.stream = &stream{address: ap.plan.Address}
-	into := os.O_TRUNC
-	if ap.before != nil {
-		ap.stream.seq = ap.before.stream.seq
-		into = os.O_APPEND
-	}
-	if ap.flags.jsonInto != "" {
-		f, err := os.OpenFile(ap.flags.jsonInto, os.O_WRONLY|os.O_CREATE|into, 0o666)
-		if err != nil {
-			return usagef("--json-into: %v", err)
-		}
-		w := bufio.NewWriter(f)
-		ap.closers = append(ap.closers, func() error { return errors.Join(w.Flush(), f.Close()) })
-		ap.stream.full = append(ap.stream.full, w)
-	}
-	if ap.app.view.json {
-		w := bufio.NewWriter(ap.app.view.out)
-		ap.closers = append(ap.closers, w.Flush)
-		ap.stream.full = append(ap.stream.full, lineFlusher{w})
+	named, err := ap.namedStreams()
+	if err != nil {
+		return err
 	}
 	file, err := ap.store.CreateRun(ap.run)
 	if err != nil {
 		return exitWith(ExitWorld, err)
 	}
 	ap.closers = append(ap.closers, file.Close)
-	ap.stream.brief = append(ap.stream.brief, file)
+	ap.stream = &stream{address: ap.plan.Address, full: named, brief: []io.Writer{file}, seq: ap.lines()}
 	ap.runFile = file
 	return nil
+}
+
+// lines is how many lines the applies before this one have written.
+func (ap *applying) lines() int {
+	for b := ap.before; b != nil; b = b.before {
+		if b.stream != nil {
+			return b.stream.seq
+		}
+	}
+	return 0
+}
+
+// namedStreams are where the user wants the stream.
+func (ap *applying) namedStreams() (out []io.Writer, err error) {
+	if ap.flags.jsonInto != "" {
+		into := os.O_TRUNC
+		if ap.lines() > 0 {
+			into = os.O_APPEND
+		}
+		f, err := os.OpenFile(ap.flags.jsonInto, os.O_WRONLY|os.O_CREATE|into, 0o666)
+		if err != nil {
+			return out, usagef("--json-into: %v", err)
+		}
+		w := bufio.NewWriter(f)
+		ap.closers = append(ap.closers, func() error { return errors.Join(w.Flush(), f.Close()) })
+		out = append(out, w)
+	}
+	if ap.app.view.json {
+		w := bufio.NewWriter(ap.app.view.out)
+		ap.closers = append(ap.closers, w.Flush)
+		out = append(out, lineFlusher{w})
+	}
+	return out, nil
+}
+
+// broken says that the last apply that began has ended its stream itself, or was cut off within it.
+func (ap *applying) broken() bool {
+	last := ap
+	for last.stream == nil && last.before != nil {
+		last = last.before
+	}
+	return last.stream != nil && (last.stream.ended || last.sum == nil)
+}
+
+// refused ends the stream of an apply that does not begin, or not again: diagnostics, and the summary of what was done before, mostly nothing.
+func (ap *applying) refused(why error) {
+	defer ap.close()
+	var ds decl.Diagnostics
+	if ap.session != nil {
+		ds.Add(ap.diags...)
+	}
+	if !isSaid(why) {
+		ds.Add(decl.Diagnostic{Severity: decl.Error, Summary: "Apply refused", Detail: why.Error()})
+	}
+	sum := &apply.Summary{}
+	if ap.before != nil && ap.before.sum != nil {
+		sum = ap.before.sum
+	}
+	named, _ := ap.namedStreams() // one that cannot be opened may be why
+	s := &stream{full: named, seq: ap.lines()}
+	now := ap.app.cfg.Clock()
+	s.diagnostics(ds, now)
+	s.summary(sum, 0, codeOf(why), now)
 }
 
 // A lineFlusher writes each line at once: a reader of the stream follows the run.
@@ -57,6 +108,7 @@ func (ap *applying) close() {
 			ap.app.view.notef("note: %v\n", err)
 		}
 	}
+	ap.closers = nil
 }
 
 // ticking draws the progress ten times a second until the returned function is called.

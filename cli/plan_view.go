@@ -164,7 +164,7 @@ func (v *view) showPlan(p *plan.Plan, all bool) {
 	t := p.Counts().Tally
 	if !v.quiet {
 		if v.verbose || all {
-			v.showTasks(v.out, p, all)
+			v.showTasks(v.out, v.color, p, all)
 		} else {
 			v.showBlocks(p)
 		}
@@ -201,7 +201,7 @@ func (v *view) countCell(t [4]int, d plan.Decision, word string, s style) string
 }
 
 // showTasks prints a line for every task that may run, with all also those that are reused.
-func (v *view) showTasks(w io.Writer, p *plan.Plan, all bool) {
+func (v *view) showTasks(w io.Writer, color bool, p *plan.Plan, all bool) {
 	tones := map[plan.Decision]style{plan.Run: green, plan.Maybe: yellow, plan.Reuse: dim, plan.Unneeded: dim}
 	waits := waitsFor(p)
 	for i := range p.Items {
@@ -212,12 +212,12 @@ func (v *view) showTasks(w io.Writer, p *plan.Plan, all bool) {
 		word := fmt.Sprintf("%-8s", item.Decision)
 		first := waits[task.ID(i)]
 		if first != "" {
-			first = "  " + v.paint(dim, "waits for "+printable(first))
+			first = "  " + paint(color, dim, "waits for "+printable(first))
 		}
-		fmt.Fprintf(w, "  %s  %s%s\n", v.paint(tones[item.Decision], word), printable(p.Address(task.ID(i))), first)
+		fmt.Fprintf(w, "  %s  %s%s\n", paint(color, tones[item.Decision], word), printable(p.Address(task.ID(i))), first)
 		if first == "" && (item.Decision <= plan.Maybe || len(item.Restore) > 0) {
 			for _, r := range p.Reasons(task.ID(i)) {
-				fmt.Fprintf(w, "            %s\n", v.paint(dim, printable(reasonLine(r))))
+				fmt.Fprintf(w, "            %s\n", paint(color, dim, printable(reasonLine(r))))
 			}
 		}
 	}

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -19,7 +21,7 @@ func (a *app) reportCommand() *cobra.Command {
 		Use:   "report [NAME]",
 		Short: "Print reports from what is recorded, without running anything",
 		Long: `Print a report, or all of them, from what is recorded. Nothing runs and no file is written: a cell whose record does not hold any more, or that has
-not run, is shown as such. "pbuild apply" writes the files.`,
+not run, is shown as such. "pbuild apply" writes the files. Of several reports JSON is a line each.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usagef("`pbuild report` takes one name, and got %d", len(args))
@@ -57,9 +59,6 @@ func (a *app) report(cmd *cobra.Command, name, format string) error {
 	if err != nil {
 		return err
 	}
-	if format == "json" && len(list) > 1 {
-		return usagef("there are %d reports; with JSON name one of them", len(list))
-	}
 	if format == "" {
 		format = "md"
 	}
@@ -80,6 +79,13 @@ func (a *app) report(cmd *cobra.Command, name, format string) error {
 		text, err := report.Render(table, format)
 		if err != nil {
 			return exitWith(ExitUsage, err)
+		}
+		if format == "json" && len(list) > 1 {
+			var line bytes.Buffer
+			if err := json.Compact(&line, text); err != nil {
+				panic("pbuild bug: report." + r.spec.Name + " is not JSON: " + err.Error())
+			}
+			text = append(line.Bytes(), '\n')
 		}
 		if err := a.view.raw(text); err != nil {
 			return exitWith(ExitWorld, err)

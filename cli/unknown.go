@@ -125,7 +125,7 @@ func (a *app) expand(ctx context.Context, f *applyFlags, s *session, st *store.S
 		if err != nil {
 			return s, before, 0, err
 		}
-		ap := &applying{session: s, flags: f, store: st, plan: p, run: a.runID(), partial: true, before: before}
+		ap := &applying{app: a, session: s, flags: f, store: st, plan: p, run: a.runID(), partial: true, before: before}
 		if code, err := ap.do(ctx); err != nil || code != ExitDone {
 			for i := range s.ws.Unknown {
 				a.view.notef("Nothing that needs the rows of dataset.%s was started.\n", s.ws.Unknown[i].Dataset)

@@ -61,6 +61,7 @@ func (s *session) checkRunnable(p *plan.Plan) error {
 	if len(ds) == 0 {
 		return nil
 	}
+	s.diags.Add(ds...)
 	s.app.view.showDiagnostics(s.dir, ds)
 	return said(ExitUsage)
 }
