@@ -45,7 +45,7 @@ func (a *app) applyCommand() *cobra.Command {
 
 Independent work goes on after a failure. Ctrl-C once lets running tasks finish and starts no more; twice kills. What has finished by then
 is recorded, so the next apply goes on from there. An argument that is a file made by "plan --out" is applied as it was shown, or refused.`,
-		ValidArgsFunction: a.completeAddresses,
+		ValidArgsFunction: a.completeSelectors,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.dryRun {
 				return a.plan(cmd.Context(), &f.planFlags, args)
@@ -53,7 +53,7 @@ is recorded, so the next apply goes on from there. An argument that is a file ma
 			return a.apply(cmd.Context(), f, args)
 		},
 	}
-	f.register(cmd)
+	f.register(a, cmd)
 	fs := cmd.Flags()
 	fs.BoolVarP(&f.dryRun, "dry-run", "n", false, "plan only")
 	fs.BoolVar(&f.failFast, "fail-fast", false, "start nothing more after a failure, but for what a gate makes an outcome of")

@@ -36,15 +36,60 @@ func (a *app) completionCommand() *cobra.Command {
 // completionLimit bounds what a shell is offered at once; more than this nobody reads.
 const completionLimit = 200
 
-// completeAddresses offers what begins with what was typed: first the blocks, then, once an index is begun, the members and their steps.
+// completeAddresses offers the addresses that begin with what was typed.
 func (a *app) completeAddresses(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	addresses, _ := a.namesToOffer()
+	return offered(beginning(addresses, typed))
+}
+
+// completeSelectors offers tags too, and what a "!" excludes.
+func (a *app) completeSelectors(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	addresses, tags := a.namesToOffer()
+	want, not := strings.CutPrefix(typed, "!")
+	out := beginning(addresses, want)
+	for _, t := range tags {
+		if t = "tag:" + t; strings.HasPrefix(t, want) {
+			out = append(out, t)
+		}
+	}
+	if not {
+		for i := range out {
+			out[i] = "!" + out[i]
+		}
+	}
+	return offered(out)
+}
+
+// completeReports offers the names of reports.
+func (a *app) completeReports(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	addresses, _ := a.namesToOffer()
+	const block = "report."
+	out := beginning(addresses, block+typed)
+	for i := range out {
+		out[i] = strings.TrimPrefix(out[i], block)
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (a *app) namesToOffer() (addresses, tags []string) {
 	if a.flags.dir == "" {
 		a.flags.dir = "."
 	}
-	all, err := a.snapshotAddresses()
-	if err != nil {
+	return a.snapshotNames()
+}
+
+func offered(names []string) ([]string, cobra.ShellCompDirective) {
+	if len(names) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// beginning are the addresses that begin with what was typed: first the blocks, then, once an index is begun, the members and their steps.
+func beginning(all []string, typed string) []string {
 	want := strings.ReplaceAll(typed, `"`, "")
 	var out []string
 	seen := map[string]bool{}
@@ -63,8 +108,5 @@ func (a *app) completeAddresses(_ *cobra.Command, _ []string, typed string) ([]s
 			}
 		}
 	}
-	if len(out) == 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	return out
 }

@@ -17,7 +17,7 @@ func (a *app) graphCommand() *cobra.Command {
 		Use:               "graph [SELECTOR...]",
 		Short:             "Print the graph of tasks, as DOT or JSON",
 		Long:              "Print the chosen tasks and all that they depend on. Edges point from a task to what it depends on.",
-		ValidArgsFunction: a.completeAddresses,
+		ValidArgsFunction: a.completeSelectors,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != "dot" && format != "json" {
 				return usagef("--format is dot or json, not %q", format)

@@ -13,7 +13,7 @@ func (a *app) listCommand() *cobra.Command {
 		Use:               "list [SELECTOR...]",
 		Short:             "List the addresses of tasks",
 		Long:              "List the addresses of tasks, one a line. With -v also each task's kind and what it depends on.\n\nSee `pbuild help selectors`.",
-		ValidArgsFunction: a.completeAddresses,
+		ValidArgsFunction: a.completeSelectors,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, c, err := a.loadChoice(cmd, args)
 			if err != nil {

@@ -25,7 +25,7 @@ type planFlags struct {
 	scratch  string
 }
 
-func (f *planFlags) register(cmd *cobra.Command) {
+func (f *planFlags) register(a *app, cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVarP(&f.out, "out", "o", "", "save the plan in `FILE`, for apply")
 	fs.BoolVar(&f.detailed, "detailed-exitcode", false, "exit 0: nothing to do, 2: something to do, 1: any error")
@@ -34,6 +34,9 @@ func (f *planFlags) register(cmd *cobra.Command) {
 	fs.BoolVar(&f.noProbe, "no-probe", false, "start no probe: runtimes are what they were last")
 	fs.BoolVar(&f.all, "all", false, "list reused tasks too")
 	fs.StringVar(&f.scratch, "scratch", "", "make sandboxes in `DIR`")
+	if err := cmd.RegisterFlagCompletionFunc("replace", a.completeSelectors); err != nil {
+		panic("pbuild bug: " + err.Error())
+	}
 }
 
 // check finds values that no flag can have.
@@ -61,10 +64,10 @@ By default blocks are shown with the counts of each decision; -v shows every tas
   run     its key has no record that serves
   maybe   something upstream runs; if that comes out as before, a record serves
   reuse   a record serves`,
-		ValidArgsFunction: a.completeAddresses,
+		ValidArgsFunction: a.completeSelectors,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.plan(cmd.Context(), f, args) },
 	}
-	f.register(cmd)
+	f.register(a, cmd)
 	return cmd
 }
 

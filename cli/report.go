@@ -22,6 +22,7 @@ func (a *app) reportCommand() *cobra.Command {
 		Short: "Print reports from what is recorded, without running anything",
 		Long: `Print a report, or all of them, from what is recorded. Nothing runs and no file is written: a cell whose record does not hold any more, or that has
 not run, is shown as such. "pbuild apply" writes the files. Of several reports JSON is a line each.`,
+		ValidArgsFunction: a.completeReports,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usagef("`pbuild report` takes one name, and got %d", len(args))

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ type remembered struct {
 	Diagnostics []diagnosticJSON `json:"diagnostics"`
 	Reports     []string         `json:"reports"`
 	Excluded    int              `json:"excluded"` // cells that their gate does not admit
+	Tags        []string         `json:"tags"`     // for completion
 	Fails       bool             `json:"fails"`    // some record is a failure, or a rejection that is to be one: an apply has to look
 }
 
@@ -30,7 +32,7 @@ func (r *remembered) idle() bool { return r.Counts.Run+r.Counts.Maybe == 0 && !r
 func (s *session) writeSnapshot(st *store.Store, p *plan.Plan, graph string) {
 	recorded := func(id task.ID) bool { return p.Items[id].Record != nil }
 	r := remembered{Counts: countsOf(p.Counts()), Restores: restores(p) > 0, Graph: graph, Diagnostics: diagnosticsJSON(s.diags), Reports: reportFiles(p, recorded),
-		Excluded: excludedCells(p), Fails: fails(p)}
+		Excluded: excludedCells(p), Tags: s.tags(), Fails: fails(p)}
 	counts, err := json.Marshal(r)
 	if err != nil {
 		panic("pbuild bug: a plan's counts have no JSON form: " + err.Error())
@@ -102,16 +104,31 @@ func (s *session) addressList() []string {
 	return out
 }
 
-// snapshotAddresses reads the addresses that the last plan left.
-func (a *app) snapshotAddresses() ([]string, error) {
+// tags is every tag, sorted.
+func (s *session) tags() []string {
+	seen := map[string]bool{}
+	for i := range s.graph.Objects {
+		for _, t := range s.graph.Objects[i].Tags {
+			seen[t] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// snapshotNames reads the addresses and tags that the last plan left.
+func (a *app) snapshotNames() (addresses, tags []string) {
 	dir, err := a.workDir()
 	if err != nil {
-		return nil, err
+		return nil, nil
 	}
 	snap, err := store.OpenSnapshot(filepath.Join(dir, stateDir))
 	if err != nil {
-		return nil, err
+		return nil, nil
 	}
 	defer snap.Close()
-	return slices.Collect(snap.Names()), nil
+	var r remembered
+	if json.Unmarshal(snap.Counts(), &r) != nil {
+		return nil, nil
+	}
+	return slices.Collect(snap.Names()), r.Tags
 }
