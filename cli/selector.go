@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -333,10 +334,13 @@ func resolve(g *task.Graph, addr string) (o *task.Object, step int, err error) {
 		if last < 0 {
 			continue
 		}
-		if n++; len(names) < 3 {
-			names = append(names, address(&g.Objects[i], last))
+		one := &g.Objects[i]
+		if o == nil || s.pattern.step || o.Block != one.Block || !slices.Equal(o.Index, one.Index) { // a report has an object for each of its files
+			if n++; len(names) < 3 {
+				names = append(names, address(one, last))
+			}
 		}
-		o, step = &g.Objects[i], last
+		o, step = one, last
 	}
 	switch {
 	case n == 0:

@@ -159,11 +159,15 @@ func TestSelectorMistakes(t *testing.T) {
 
 func TestResolve(t *testing.T) {
 	g := testGraph()
+	for _, format := range []string{"md", "csv"} {
+		g.Objects = append(g.Objects, task.Object{Class: task.ClassReport, Block: "report.r", Steps: []task.Step{{Name: format, Task: 0}}})
+	}
 	for addr, want := range map[string]string{
 		`gate.go["a.b/1"]`:           `gate.go["a.b/1"]/test.gold.0`, // the last step
 		`gate.go[a.b/1]/test.base.0`: `gate.go["a.b/1"]/test.base.0`,
 		`task.all`:                   `task.all`,
 		`task.copy`:                  `task.copy["17"]`, // its only member
+		`report.r`:                   `report.r/csv`,
 	} {
 		o, step, err := resolve(g, addr)
 		if err != nil {
@@ -172,7 +176,7 @@ func TestResolve(t *testing.T) {
 			t.Errorf("%s means %s, not %s", addr, got, want)
 		}
 	}
-	for _, addr := range []string{"gate.go", "task.nothing", "tag:gates"} {
+	for _, addr := range []string{"gate.go", "task.nothing", "tag:gates", "report.*/*"} {
 		if _, _, err := resolve(g, addr); err == nil {
 			t.Errorf("%s is no address of one task", addr)
 		}
