@@ -137,7 +137,7 @@ func (ap *applying) ticking() (quit func()) {
 // interrupts turns the first interrupt into a closed channel and the second into a cancelled context.
 func (a *app) interrupts(ctx context.Context, say func(string)) (_ context.Context, stop <-chan struct{}, release func()) {
 	a.claim.Do(func() { close(a.claimed) })
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
 	stopping := make(chan struct{})
 	go func() {
 		select {
@@ -150,9 +150,9 @@ func (a *app) interrupts(ctx context.Context, say func(string)) (_ context.Conte
 		select {
 		case <-a.cfg.Interrupts:
 			say("killing what runs")
-			cancel()
+			cancel(errors.New("killed by an interrupt"))
 		case <-ctx.Done():
 		}
 	}()
-	return ctx, stopping, cancel
+	return ctx, stopping, func() { cancel(nil) }
 }

@@ -286,7 +286,11 @@ func get(blobs task.Blobs, d digest.Digest, v any) error {
 // ended says in words how a command ended.
 func ended(res *run.Result) string {
 	if res.TimedOut != "" {
-		return fmt.Sprintf("ran into its %s time limit after %s", res.TimedOut, res.Elapsed.Round(time.Second))
+		unit := time.Second
+		if res.Elapsed < 10*time.Second {
+			unit = 10 * time.Millisecond
+		}
+		return fmt.Sprintf("ran into its %s time limit after %s", res.TimedOut, res.Elapsed.Round(unit))
 	}
 	return fmt.Sprintf("exited with %d", res.Exit)
 }

@@ -261,3 +261,11 @@ func TestWhereCommandsRan(t *testing.T) {
 		}
 	}
 }
+
+func TestEndedSaysHowSoon(t *testing.T) {
+	for elapsed, want := range map[time.Duration]string{312 * time.Millisecond: "310ms", 61400 * time.Millisecond: "1m1s"} {
+		if got := ended(&run.Result{TimedOut: "wall", Elapsed: elapsed}); got != "ran into its wall time limit after "+want {
+			t.Error(got)
+		}
+	}
+}

@@ -3,7 +3,6 @@ package lower
 import (
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"pbuild/bench/decl"
@@ -26,10 +25,14 @@ func (l *lowerer) noEffect(b *decl.Block, name string, each *decl.Each, format s
 // checkTaskless warns of what only tasks can have, on blocks that have none of their own: what they say goes into the tasks of others.
 func (l *lowerer) checkTaskless() {
 	for _, b := range l.ws.Blocks {
-		if !slices.Contains([]string{"source", "node", "agent", "model"}, b.Type) {
-			continue
+		var names []string
+		switch b.Type {
+		case "source", "node", "agent", "model":
+			names = []string{"depends_on", "tags"}
+		case "dataset": // its depends_on may name what makes its file
+			names = []string{"tags"}
 		}
-		for _, name := range []string{"depends_on", "tags"} {
+		for _, name := range names {
 			if b.Attrs[name] != nil {
 				l.diags.Warnf(at(b, name), "Attribute without effect", "`%s` says nothing in %s: it has no task of its own. Give it to the block that uses it.", name, b.Address())
 			}
@@ -91,14 +94,22 @@ func (l *lowerer) treeGlobs(b *decl.Block, name string, each *decl.Each) int {
 // within reports paths that leave the directory that they are relative to.
 func (l *lowerer) within(dir string, b *decl.Block, name string, each *decl.Each, paths ...string) {
 	for _, p := range paths {
-		if !filepath.IsLocal(filepath.FromSlash(p)) {
+		switch {
+		case strings.Contains(p, "\x00"):
+			l.errorf(at(b, name), each, "Invalid path", "%q in `%s` holds a zero byte, and no file can have such a name.", p, name)
+		case !filepath.IsLocal(filepath.FromSlash(p)):
 			l.errorf(at(b, name), each, "Path outside its directory", "%q in `%s` is not a path below %s, to which it is relative.", p, name, dir)
 		}
 	}
 }
 
-// checkAgent looks at an agent's limits: of a program that pbuild only starts, it sees neither the steps nor the cost.
+// checkAgent looks at what an agent is told: one that runs nothing keeps no limit, and of a program that pbuild only starts, it sees neither the steps nor the cost.
 func (l *lowerer) checkAgent(a *agent) {
+	if !a.spec.Runs() {
+		for _, name := range []string{"prompt", "step_limit", "cost_limit", "wall_limit", "on_limit", "workers", "allow_unsealed"} {
+			l.noEffect(a.block, name, a.each, "says nothing to an agent of kind %q: it runs no program and asks no model.", a.spec.Agent)
+		}
+	}
 	if a.spec.Agent != "command" {
 		return
 	}

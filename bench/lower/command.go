@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"strings"
 	"time"
 
 	"pbuild/bench/decl"
@@ -18,7 +19,7 @@ func (l *lowerer) command(b *decl.Block, each *decl.Each, e *environment, networ
 	own, _ := get[[]decl.EnvVar](l, b, "env", each)
 	vars := e.vars.with(own)
 	c := kind.Command{Env: vars.values, SecretEnv: vars.secrets, PassEnv: vars.pass, Secrets: l.host.Secret}
-	c.Argv, _ = get[[]string](l, b, "command", each)
+	c.Argv = l.argv(b, each)
 	if c.Cwd, _ = get[string](l, b, "cwd", each); c.Cwd != "" {
 		l.within("the workspace", b, "cwd", each, c.Cwd)
 	}
@@ -33,6 +34,17 @@ func (l *lowerer) command(b *decl.Block, each *decl.Each, e *environment, networ
 		l.errorf(at(b, "command"), each, "Empty command", "A command names a program: [\"make\", \"test\"].")
 	}
 	return c
+}
+
+// argv is the command of a block.
+func (l *lowerer) argv(b *decl.Block, each *decl.Each) []string {
+	argv, _ := get[[]string](l, b, "command", each)
+	for _, arg := range argv {
+		if strings.Contains(arg, "\x00") {
+			l.errorf(at(b, "command"), each, "Invalid argument", "%q holds a zero byte, and no program can be given one. Put the text into a file that the command reads.", arg)
+		}
+	}
+	return argv
 }
 
 // below is the edge to the state that a command starts from, if there is one.

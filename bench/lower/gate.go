@@ -43,7 +43,8 @@ func (l *lowerer) gate(b *decl.Block, out *lowered) {
 // instancesOf are the instances that references to instances or gates name, each with its gate's verdict. Their ids are unique.
 func (l *lowerer) instancesOf(refs []decl.Ref, r decl.Range) []gated {
 	var list []gated
-	seen := map[string]decl.Ref{}
+	seen := map[string]decl.Ref{} // the instances
+	from := map[string]decl.Ref{} // what named them
 	for _, ref := range refs {
 		b := l.ws.Find(ref.Type, ref.Name)
 		if b == nil {
@@ -55,13 +56,21 @@ func (l *lowerer) instancesOf(refs []decl.Ref, r decl.Range) []gated {
 		for _, in := range low.instances {
 			members = append(members, gated{in, task.None})
 		}
-		found := false
+		found, overlap := false, map[decl.Ref]bool{}
 		for _, m := range members {
 			if ref.One && m.id != ref.Key {
 				continue
 			}
 			found = true
+			if first, twice := from[m.id]; twice && seen[m.id] == m.ref {
+				if !overlap[first] {
+					overlap[first] = true
+					l.errorf(r, nil, "Two members of one name", "%s and %s both have %s, and perhaps more in common: their addresses would be equal. Leave one of them out.", first, ref, m.ref)
+				}
+				continue
+			}
 			if l.axis(seen, m.id, m.ref, r) {
+				from[m.id] = ref
 				list = append(list, m)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pbuild/bench/decl"
 	"pbuild/bench/kind"
@@ -81,6 +82,12 @@ func TestMistakes(t *testing.T) {
 		{"two agents of one name", `agent.oracle and agent.more["oracle"] are both named "oracle"`, map[string]attrs{"matrix.main": {"agents": refs("agent.oracle", "agent.more")}},
 			[]*decl.Block{overSet(block("agent", "more", attrs{"kind": "nop"}), "oracle")}},
 		{"one agent twice", `agent.oracle and agent.oracle are both named "oracle"`, map[string]attrs{"matrix.main": {"agents": refs("agent.oracle", "agent.oracle")}}, nil},
+		{"two gates over the same", "gate.go and gate.too both have instance.go[\"a\"]", map[string]attrs{"matrix.main": {"instances": refs("gate.go", "gate.too")}},
+			[]*decl.Block{block("gate", "too", attrs{"instances": refs("instance.go")})}},
+		{"zero byte in an argument", `"a\x00b" holds a zero byte`, map[string]attrs{"agent.fixer": {"command": []string{"x", "a\x00b"}}}, nil},
+		{"zero byte in a task's argument", `"a\x00b" holds a zero byte`, nil, []*decl.Block{block("task", "x", attrs{"command": []string{"x", "a\x00b"}})}},
+		{"zero byte in a path", `"a\x00b" holds a zero byte`, nil, []*decl.Block{block("task", "x", attrs{"command": []string{"x"}, "outputs": []string{"a\x00b"}})}},
+		{"zero byte in a directory", `"a\x00b" in `+"`cwd` holds a zero byte", nil, []*decl.Block{outside(attrs{"cwd": "a\x00b"}, nil)}},
 		{"unknown agent", `agent.oracle has no member "x"`, map[string]attrs{"matrix.main": {"agents": refs(`agent.oracle["x"]`)}}, nil},
 		{"unknown instance", `gate.go has no member "z"`, map[string]attrs{"matrix.main": {"instances": refs(`gate.go["z"]`)}}, nil},
 		{"ungated without ids", `instance.go["b"] has neither fail_to_pass nor pass_to_pass`, map[string]attrs{"matrix.main": {"instances": refs("instance.go")}}, nil},
@@ -125,6 +132,9 @@ func TestWarnings(t *testing.T) {
 		{"exclusion without effect", `No cell of matrix.main matches {"instance":"z"}`, map[string]attrs{"matrix.main": {"exclude": []any{map[string]any{"instance": "z"}}}}},
 		{"tags of no task", "`tags` says nothing in agent.oracle", map[string]attrs{"agent.oracle": {"tags": []string{"a"}}}},
 		{"order of no task", "`depends_on` says nothing in agent.oracle", map[string]attrs{"agent.oracle": {"depends_on": refs("gate.go")}}},
+		{"limit of an agent that runs nothing", "`wall_limit` says nothing to an agent of kind \"oracle\"", map[string]attrs{"agent.oracle": {"wall_limit": time.Minute}}},
+		{"steps of predictions", "`step_limit` says nothing to an agent of kind \"predictions\"", map[string]attrs{"agent.file": {"step_limit": int64(3)}}},
+		{"prompt of nothing", "`prompt` says nothing to an agent of kind \"oracle\"", map[string]attrs{"agent.oracle": {"prompt": text("p")}}},
 		{"unknown predictions", "1 of the file's 2 predictions are for no instance of matrix.main and are not used: zz.", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -138,6 +148,21 @@ func TestWarnings(t *testing.T) {
 				t.Errorf("got %v, want %s", diags, c.want)
 			}
 		})
+	}
+}
+
+// Gates over the same instances are one mistake, however many these are.
+func TestGatesOverTheSameAreOneMistake(t *testing.T) {
+	ws, h := with(map[string]attrs{"matrix.main": {"instances": refs("gate.go", "gate.too")}}, block("gate", "too", attrs{"instances": refs("instance.go")}))
+	if _, diags := Lower(ws, h); len(diags) != 1 {
+		t.Errorf("got %v", diags)
+	}
+}
+
+func TestDatasetHasNoTask(t *testing.T) {
+	ws, h := with(nil, block("dataset", "d", attrs{"file": "d.jsonl", "tags": []string{"a"}, "depends_on": refs("gate.go")}))
+	if _, diags := lowered1(t, ws, h); len(diags) != 1 || !strings.Contains(diags[0].Detail, "`tags` says nothing in dataset.d") {
+		t.Errorf("got %v", diags)
 	}
 }
 

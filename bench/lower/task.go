@@ -130,7 +130,7 @@ func (l *lowerer) pendings(b *decl.Block) {
 		if m.each != nil {
 			p.row = m.each.Row
 		}
-		s.Argv, _ = get[[]string](l, b, "command", m.each)
+		s.Argv = l.argv(b, m.each)
 		s.Sandbox, _ = get[bool](l, b, "sandbox", m.each)
 		s.Timeout = or(l, b, "timeout", m.each, defaultTimeout)
 		s.Secrets = l.host.Secret
@@ -195,6 +195,8 @@ func (l *lowerer) inside(p string, r decl.Range, each *decl.Each) (string, bool)
 		l.errorf(r, each, "Invalid path", "%q names no file.", p)
 	case path.IsAbs(p) || clean == ".." || strings.HasPrefix(clean, "../"):
 		l.errorf(r, each, "Path outside the workspace", "%q leaves the workspace. Name files relative to its directory.", p)
+	case strings.Contains(p, "\x00"):
+		l.errorf(r, each, "Invalid path", "%q holds a zero byte, and no file can have such a name.", p)
 	case clean == ".pbuild" || strings.HasPrefix(clean, ".pbuild/"):
 		l.errorf(r, each, "Path of pbuild's own", "%q is where pbuild keeps its state.", p)
 	default:

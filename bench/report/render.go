@@ -119,7 +119,12 @@ func (t *Table) Markdown() []byte {
 // lines writes the candidate lines. Outcomes that no line has are left out, but for provider and infra, which stand beside every rate.
 func (t *Table) lines(b *bytes.Buffer) {
 	head := []string{"agent", "model"}
-	head = append(head, t.meta.By...)
+	for _, name := range t.meta.By {
+		if !slices.Contains(head, name) {
+			head = append(head, name)
+		}
+	}
+	groups := head[2:]
 	whole := "instances"
 	if slices.ContainsFunc(t.Candidates, func(l Line) bool { return l.Cells != l.Instances }) {
 		whole = "cells" // several samples of an instance
@@ -139,7 +144,7 @@ func (t *Table) lines(b *bytes.Buffer) {
 	for i := range t.Candidates {
 		l := &t.Candidates[i]
 		row := []string{l.Agent, dash(l.Model)}
-		for _, name := range t.meta.By {
+		for _, name := range groups {
 			row = append(row, l.Group[name])
 		}
 		compiled := "-"

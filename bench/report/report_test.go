@@ -113,6 +113,17 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// Lines are by agent and model in any case, and have no second column of either.
+func TestByAgent(t *testing.T) {
+	b, err := Render(build(t, sampleCells(), Meta{Name: "r", By: []string{"agent", "origin", "origin"}}), "md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(b), "\n| agent | model | origin | instances |") {
+		t.Errorf("%s", b)
+	}
+}
+
 func anyCells(t *rapid.T) []Cell {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Cell {
 		n := rapid.IntRange(0, 4).Draw(t, "stage")
