@@ -137,6 +137,9 @@ func (a *app) begin(ctx context.Context, ap *applying, args []string) (err error
 		return err
 	}
 	st, err := store.OpenWriter(ctx, s.stateDir(), a.holder(), f.lockTimeout)
+	if locked := (*store.Locked)(nil); errors.As(err, &locked) {
+		return worldf("%w; --lock-timeout waits for it", err)
+	}
 	if err != nil {
 		return exitWith(ExitWorld, err)
 	}

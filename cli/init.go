@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -14,7 +15,7 @@ func (a *app) initCommand() *cobra.Command {
 		Use:   "init",
 		Short: "Write a small workspace that works, to begin from",
 		Long: `Write a small workspace into the current directory (or -C DIR, which is made): one instance with its fix, the gate that checks it, both controls and a
-report. Nothing that is there already is overwritten.`,
+report. Nothing that is there already is overwritten, and no workspace added to.`,
 		Args: noArgs,
 		// The directory may be yet to be made, so that the checks of other commands do not hold.
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -30,6 +31,15 @@ report. Nothing that is there already is overwritten.`,
 		},
 		RunE: func(*cobra.Command, []string) error {
 			written := []string{}
+			entries, err := os.ReadDir(a.flags.dir)
+			if err != nil {
+				return worldf("init: %v", err)
+			}
+			for _, e := range entries {
+				if strings.HasSuffix(e.Name(), ".hcl") || strings.HasSuffix(e.Name(), ".hcl.json") {
+					return usagef("%s is there already: all such files of a directory are one workspace, and init adds to none; name another directory with -C", e.Name())
+				}
+			}
 			for _, f := range starter {
 				full := filepath.Join(a.flags.dir, filepath.FromSlash(f.name))
 				if _, err := os.Lstat(full); err == nil {

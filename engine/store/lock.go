@@ -29,7 +29,7 @@ func (e *Locked) Error() string {
 	if h := e.Holder; h.PID != 0 {
 		who = fmt.Sprintf("%q (process %d on %s, since %s)", h.Command, h.PID, h.Host, h.Since.Format(time.DateTime))
 	}
-	return fmt.Sprintf("store: %s is locked by %s; let it end, wait for it with --lock-timeout, or stop that process: the lock ends with it", e.Dir, who)
+	return fmt.Sprintf("store: %s is locked by %s; let it end, or stop that process: the lock ends with it", e.Dir, who)
 }
 
 // lockPoll is how often a held lock is tried again: no kernel can wait for one with a limit.
