@@ -71,9 +71,9 @@ func (a *app) report(cmd *cobra.Command, name, format string) error {
 	if err != nil {
 		return err
 	}
-	failed := recentRuns(s.store).failed
+	past := recentRuns(s.store)
 	for _, r := range list {
-		table, err := exec.Table(r.spec, s.recorded(p, r.id, failed), s.store.Blobs())
+		table, err := exec.Table(r.spec, s.recorded(p, r.id, past), s.store.Blobs())
 		if err != nil {
 			return exitWith(ExitWorld, fmt.Errorf("report.%s: %w", r.spec.Name, err))
 		}
@@ -120,7 +120,7 @@ func (s *session) reportsNamed(name string) ([]declaredReport, error) {
 }
 
 // recorded tells how a report's inputs ended, as far as records hold now.
-func (s *session) recorded(p *plan.Plan, id task.ID, failed map[string]failure) func(role string) *task.Input {
+func (s *session) recorded(p *plan.Plan, id task.ID, past *pastRun) func(role string) *task.Input {
 	byRole := map[string]*task.Dep{}
 	deps := s.graph.Tasks[id].Deps
 	for i := range deps {
@@ -133,7 +133,11 @@ func (s *session) recorded(p *plan.Plan, id task.ID, failed map[string]failure) 
 		}
 		in := &task.Input{Dep: *d}
 		item := &p.Items[d.On]
-		switch f := rootFailure(p, d.On, failed, map[task.ID]bool{}); {
+		_, gate := s.graph.Tasks[d.On].Spec.(*kind.VerdictSpec)
+		ended := past.done[p.Address(d.On)]
+		switch f := rootFailure(p, d.On, past.failed, map[task.ID]bool{}); {
+		case f != nil && gate && ended.Run == f.Run: // it has made an outcome of the failure, which no record keeps
+			in.Status, in.Record = task.OK, &task.Record{Outcome: task.Outcome{Status: task.OK, Outcome: ended.Outcome}}
 		case f != nil:
 			in.Status, in.Cause = f.Status, f.Detail
 		case item.Record != nil:

@@ -32,7 +32,7 @@ type pastRun struct {
 	id      string
 	open    map[string]bool    // addresses that began and did not end
 	failed  map[string]failure // those that failed and left no record
-	done    map[string]bool    // those that ran and left a record
+	done    map[string]success // those that ran and came to an end
 	summary *summaryJSON       // nil where the run has none (yet)
 	size    int                // of the stream, in bytes
 }
@@ -46,8 +46,14 @@ type failure struct {
 	Run    string
 }
 
+// A success is a run of a task that ended ok. No record keeps that of a gate which stands on a failure that none keeps.
+type success struct {
+	Run     string
+	Outcome string
+}
+
 func newPastRun(id string) *pastRun {
-	return &pastRun{id: id, open: map[string]bool{}, failed: map[string]failure{}, done: map[string]bool{}}
+	return &pastRun{id: id, open: map[string]bool{}, failed: map[string]failure{}, done: map[string]success{}}
 }
 
 // lastRun is the newest run; nil where there is none.
@@ -82,9 +88,9 @@ func readRun(st *store.Store, id string) (*pastRun, error) {
 
 func (p *pastRun) add(line []byte) {
 	var e struct {
-		Type, Address, Phase, Detail, Log string
-		Time                              time.Time
-		Status                            task.Status
+		Type, Address, Phase, Detail, Log, Outcome string
+		Time                                       time.Time
+		Status                                     task.Status
 	}
 	if json.Unmarshal(line, &e) != nil {
 		return // the last line of a killed run is cut
@@ -99,7 +105,7 @@ func (p *pastRun) add(line []byte) {
 		switch {
 		case e.Phase == "skipped":
 		case e.Status == task.OK: // also of what was rejected there is a record
-			p.done[e.Address] = true
+			p.done[e.Address] = success{p.id, e.Outcome}
 		default:
 			f := failure{Time: e.Time, Status: e.Status, Detail: e.Detail, Run: p.id}
 			if d, err := digest.Parse(e.Log); err == nil {
@@ -144,7 +150,8 @@ func (p *pastRun) addOlder(o *pastRun) {
 	p.size += o.size
 	known := func(address string) bool {
 		_, failed := p.failed[address]
-		return failed || p.open[address] || p.done[address]
+		_, done := p.done[address]
+		return failed || p.open[address] || done
 	}
 	for address, f := range o.failed {
 		if !known(address) {
@@ -156,9 +163,9 @@ func (p *pastRun) addOlder(o *pastRun) {
 			p.open[address] = true
 		}
 	}
-	for address := range o.done {
+	for address, s := range o.done {
 		if !known(address) {
-			p.done[address] = true
+			p.done[address] = s
 		}
 	}
 }
