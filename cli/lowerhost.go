@@ -77,6 +77,10 @@ func (h *lowerHost) Dir(path string, ignore []string) ([]task.FileInput, error) 
 	})
 }
 
+func (h *lowerHost) DirTakes(dir string, ignore []string, file string) (bool, error) {
+	return tree.DirTakes(dir, ignore, file)
+}
+
 // File reads a file once.
 func (h *lowerHost) File(path string) ([]byte, error) {
 	h.mu.Lock()

@@ -45,7 +45,7 @@ var sourceKinds = []BlockDef{
 		{Name: "sha256", Type: String, Required: true, Keyed: true, Doc: "Its SHA-256, 64 hexadecimal digits."},
 		{Name: "strip", Type: Int, Keyed: true, Default: "0", Doc: "How many leading directories to leave out."},
 	}},
-	{Type: "dir", Doc: "A directory of this machine.", Attrs: []AttrDef{
+	{Type: "dir", Doc: "A directory of this machine, as it is when the plan is made: no task may write into it. The files of the workspace's reports are left out.", Attrs: []AttrDef{
 		{Name: "path", Type: String, Required: true, Doc: "The directory, relative to the workspace."},
 		{Name: "ignore", Type: Strings, Keyed: true, Doc: "Globs to leave out, beside what .gitignore names."},
 	}},

@@ -138,6 +138,10 @@ func (h *host) Dir(path string, ignore []string) ([]task.FileInput, error) {
 	return []task.FileInput{{Path: path + strings.Join(ignore, " "), Mode: 0o644}}, nil
 }
 
+func (h *host) DirTakes(dir string, ignore []string, file string) (bool, error) {
+	return !slices.Contains(ignore, file), nil
+}
+
 func (h *host) File(path string) ([]byte, error) {
 	if s, ok := h.files[path]; ok {
 		return []byte(s), nil

@@ -19,6 +19,8 @@ type Host interface {
 	Probe(runtime string, argv []string, env map[string]string, path string) (digest.Digest, error)
 	// Dir lists the files below path, less what ignore names, sorted; their paths are relative to it.
 	Dir(path string, ignore []string) ([]task.FileInput, error)
+	// DirTakes says whether Dir would list a file of that path below dir, if it is there.
+	DirTakes(dir string, ignore []string, file string) (bool, error)
 	// File reads a file; its error wraps fs.ErrNotExist where there is none.
 	File(path string) ([]byte, error)
 	// Glob lists the workspace's files that match any of the patterns, relative, slash-separated and sorted.
@@ -93,7 +95,7 @@ type lowerer struct {
 	made       map[string]maker // declared files by path
 	tasks      map[*decl.Block][]*pending
 	open       []*pending // tasks that are being added, each for the one before
-	madeSorted []string   // the paths of made, once a pattern asks
+	madeSorted []string   // the paths of made, once something asks
 	reportDir  string
 	mentioned  map[string]bool  // the columns that reports mention and that not every report has
 	edges      int              // that depends_on has made

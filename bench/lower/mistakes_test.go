@@ -87,7 +87,7 @@ func TestMistakes(t *testing.T) {
 		{"zero byte in an argument", `"a\x00b" holds a zero byte`, map[string]attrs{"agent.fixer": {"command": []string{"x", "a\x00b"}}}, nil},
 		{"zero byte in a task's argument", `"a\x00b" holds a zero byte`, nil, []*decl.Block{block("task", "x", attrs{"command": []string{"x", "a\x00b"}})}},
 		{"zero byte in a path", `"a\x00b" holds a zero byte`, nil, []*decl.Block{block("task", "x", attrs{"command": []string{"x"}, "outputs": []string{"a\x00b"}})}},
-		{"zero byte in a directory", `"a\x00b" in `+"`cwd` holds a zero byte", nil, []*decl.Block{outside(attrs{"cwd": "a\x00b"}, nil)}},
+		{"zero byte in a directory", `"a\x00b" in ` + "`cwd` holds a zero byte", nil, []*decl.Block{outside(attrs{"cwd": "a\x00b"}, nil)}},
 		{"unknown agent", `agent.oracle has no member "x"`, map[string]attrs{"matrix.main": {"agents": refs(`agent.oracle["x"]`)}}, nil},
 		{"unknown instance", `gate.go has no member "z"`, map[string]attrs{"matrix.main": {"instances": refs(`gate.go["z"]`)}}, nil},
 		{"ungated without ids", `instance.go["b"] has neither fail_to_pass nor pass_to_pass`, map[string]attrs{"matrix.main": {"instances": refs("instance.go")}}, nil},

@@ -1,7 +1,12 @@
 package lower
 
 import (
+	"iter"
+	"path/filepath"
 	"regexp"
+	"slices"
+	"sort"
+	"strings"
 
 	"pbuild/bench/decl"
 	"pbuild/bench/kind"
@@ -60,15 +65,7 @@ func (l *lowerer) source(b *decl.Block, each *decl.Each) task.Spec {
 		case "archive":
 			return l.archive(n, each)
 		case "dir":
-			path, _ := get[string](l, n, "path", each)
-			s := &kind.SourceDir{Path: l.path(path)}
-			s.Ignore, _ = get[[]string](l, n, "ignore", each)
-			var err error
-			if s.Files, err = l.host.Dir(s.Path, s.Ignore); err != nil {
-				l.unread(at(n, "path"), each, "Directory cannot be read", path, err)
-				return nil
-			}
-			return s
+			return l.dir(n, each)
 		}
 	}
 	l.errorf(b.Range, each, "Source without a kind", "A source needs one of git, gomod, archive and dir.")
@@ -93,4 +90,58 @@ func (l *lowerer) archive(n *decl.Block, each *decl.Each) task.Spec {
 		return s
 	}
 	return nil
+}
+
+// dir is a directory as it is now. What a task writes into it would come too late, so that is an error; what pbuild itself writes there is left out.
+func (l *lowerer) dir(n *decl.Block, each *decl.Each) task.Spec {
+	path, _ := get[string](l, n, "path", each)
+	s := &kind.SourceDir{Path: l.path(path)}
+	s.Ignore, _ = get[[]string](l, n, "ignore", each)
+	for file, inside := range l.madeIn(s.Path) {
+		takes, err := l.host.DirTakes(s.Path, s.Ignore, inside)
+		switch m := l.made[file]; {
+		case err != nil:
+			l.unread(at(n, "path"), each, "Directory cannot be read", path, err)
+			return nil
+		case !takes:
+		case m.report != nil:
+			s.Ignore = append(slices.Clip(s.Ignore), "/"+literal.Replace(inside))
+		default:
+			l.errorf(at(n, "path"), each, "Output in a source", "%s writes %s, which lies in this directory, and a directory is read before any task runs. "+
+				"Write it elsewhere, leave it out with `ignore`, or make it before pbuild and not by a task.", m, file)
+			return nil
+		}
+	}
+	var err error
+	if s.Files, err = l.host.Dir(s.Path, s.Ignore); err != nil {
+		l.unread(at(n, "path"), each, "Directory cannot be read", path, err)
+		return nil
+	}
+	return s
+}
+
+// literal makes a pattern of .gitignore of a path.
+var literal = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, " ", `\ `)
+
+// madeIn are the declared files below a directory, each with its path there.
+func (l *lowerer) madeIn(dir string) iter.Seq2[string, string] {
+	return func(yield func(file, inside string) bool) {
+		prefix, above := "", ""
+		if rel, err := filepath.Rel(l.ws.Dir, dir); err == nil && filepath.IsLocal(rel) {
+			if rel != "." {
+				prefix = filepath.ToSlash(rel) + "/"
+			}
+		} else if rel, err := filepath.Rel(dir, l.ws.Dir); err == nil && filepath.IsLocal(rel) {
+			above = filepath.ToSlash(rel) + "/"
+		} else {
+			return
+		}
+		all := l.allMade()
+		for _, file := range all[sort.SearchStrings(all, prefix):] {
+			inside, ok := strings.CutPrefix(file, prefix)
+			if !ok || !yield(file, above+inside) {
+				return
+			}
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"sort"
@@ -357,18 +358,11 @@ func (l *lowerer) makerOf(m maker, file string) task.ID {
 
 // madeLike are the declared outputs that match any of the patterns, whether or not they are on the disk yet.
 func (l *lowerer) madeLike(globs []string) []string {
-	if l.madeSorted == nil {
-		l.madeSorted = make([]string, 0, len(l.made))
-		for f := range l.made {
-			l.madeSorted = append(l.madeSorted, f)
-		}
-		slices.Sort(l.madeSorted)
-	}
+	all := l.allMade()
 	var list []string
 	for _, g := range globs {
 		prefix := g[:strings.IndexAny(g, "*?[{")]
-		from := sort.SearchStrings(l.madeSorted, prefix)
-		for _, f := range l.madeSorted[from:] {
+		for _, f := range all[sort.SearchStrings(all, prefix):] {
 			if !strings.HasPrefix(f, prefix) {
 				break
 			}
@@ -378,4 +372,12 @@ func (l *lowerer) madeLike(globs []string) []string {
 		}
 	}
 	return sorted(list)
+}
+
+// allMade are the declared files, sorted.
+func (l *lowerer) allMade() []string {
+	if l.madeSorted == nil {
+		l.madeSorted = slices.Sorted(maps.Keys(l.made))
+	}
+	return l.madeSorted
 }

@@ -135,6 +135,30 @@ func TestTaskMistakes(t *testing.T) {
 	}
 }
 
+// A directory is read before any task runs: what one writes there is a mistake, unless it is left out. Reports leave themselves out.
+func TestOutputsInADirectory(t *testing.T) {
+	with := func(dir string, ignore, outputs []string) *decl.Workspace {
+		ws, _ := small()
+		ws.Find("instance", "go").Nested("source").Blocks[0] = block("dir", "", attrs{"path": dir, "ignore": ignore})
+		ws.Blocks = append(ws.Blocks, block("task", "t", attrs{"command": []string{"x"}, "outputs": outputs}))
+		return ws
+	}
+	for _, c := range []struct{ dir, output string }{{"src", "src/made"}, {".", "made"}, {"src", "src/deep/made"}, {"..", "made"}, {"/", "made"}} {
+		_, h := small()
+		mistake(t, "task.t writes "+c.output+", which lies in this directory", with(c.dir, nil, []string{c.output}), h)
+	}
+	for _, ws := range []*decl.Workspace{with("src", nil, []string{"srcs/made", "made"}), with("src", []string{"made"}, []string{"src/made"}), with("/elsewhere", nil, []string{"made"})} {
+		_, h := small()
+		lowered1(t, ws, h)
+	}
+	_, h := small()
+	g, _ := lowered1(t, with(".", []string{"out"}, []string{"out"}), h)
+	s := g.Tasks[lookup(t, g, `instance.go["a"]/source`)].Spec.(*kind.SourceDir)
+	if want := []string{"out", "/reports/all.json", "/reports/all.md"}; !slices.Equal(s.Ignore, want) {
+		t.Errorf("left out are %q, not %q", s.Ignore, want)
+	}
+}
+
 func TestTwoMakersOfOneFileShowBoth(t *testing.T) {
 	a := block("task", "a", attrs{"command": []string{"x"}, "outputs": []string{"o"}})
 	b := block("task", "b", attrs{"command": []string{"x"}, "outputs": []string{"./o"}})

@@ -50,6 +50,20 @@ func DirFiles(dir string, ignore []string) ([]Entry, error) {
 	return files, nil
 }
 
+// DirTakes says whether a `dir` source would have the file of a path in it, whether or not that is there.
+func DirTakes(dir string, ignore []string, file string) (bool, error) {
+	keep := ignored(dir, ignore)
+	for i := range file {
+		if file[i] != '/' {
+			continue
+		}
+		if ok, err := keep(file[:i], true); !ok || err != nil {
+			return false, err
+		}
+	}
+	return keep(file, false)
+}
+
 // ImportDir makes the tree of a `dir` source, and returns with it the list that DirFiles gives for the very bytes that were stored.
 func (r *Repo) ImportDir(ctx context.Context, dir string, ignore []string) (tree digest.Digest, files []Entry, err error) {
 	list, err := walk(dir, ignored(dir, ignore))

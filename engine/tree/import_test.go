@@ -97,6 +97,11 @@ func TestDirFiles(t *testing.T) {
 	if diff := cmp.Diff(want, list()); diff != "" {
 		t.Error(diff)
 	}
+	for file, want := range map[string]bool{"keep.log": true, "b.log": false, "new/build/y": true, "build/new": false, "sub/new": true, "sub/.pbuild/new": false, "new/secret.x": false} {
+		if got, err := DirTakes(dir, []string{"secret.*"}, file); got != want || err != nil {
+			t.Errorf("%s would be taken: %v, %v", file, got, err)
+		}
+	}
 	before, err := DirFiles(dir, nil)
 	if err != nil {
 		t.Fatal(err)
