@@ -135,7 +135,8 @@ func (a *app) interruptible(ctx context.Context, command func(context.Context) e
 func (a *app) wantsDetail(cmd *cobra.Command) bool {
 	const name = "detailed-exitcode"
 	env, _ := strconv.ParseBool(a.getenv(flagVariable(name)))
-	return !a.began && cmd.Name() == "plan" && (env || slices.Contains(a.cfg.Args, "--"+name))
+	given := slices.Contains(a.cfg.Args, "--"+name)
+	return !a.began && (cmd.Name() == "plan" && (env || given) || cmd.Name() == "apply" && given)
 }
 
 func isSaid(err error) bool {
@@ -176,7 +177,7 @@ func (a *app) root() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	f := root.PersistentFlags()
 	f.SortFlags = false
-	f.StringVarP(&a.flags.dir, "directory", "C", "", "the workspace is in `DIR`, not in the current directory")
+	f.StringVarP(&a.flags.dir, "directory", "C", "", "the workspace is in `DIR`, not in the current directory; other names of files are relative to it")
 	f.StringArrayVar(&a.flags.vars, "var", nil, "set a variable: `NAME=VALUE`")
 	f.StringArrayVar(&a.flags.varFiles, "var-file", nil, "read variables from `FILE`")
 	f.BoolVar(&a.flags.json, "json", false, "print JSON")
@@ -233,6 +234,7 @@ func (a *app) flagsFromEnviron(flags *pflag.FlagSet) (err error) {
 			if e := flags.Set(f.Name, v); e != nil {
 				err = usagef("%s=%s: %v", name, v, e)
 			}
+			f.Changed = false // it says only what the command line holds: a variable is for every command that can make something of it
 		}
 	})
 	return err

@@ -12,7 +12,7 @@ import (
 func (ap *applying) openStreams() error {
 	ap.stream = &stream{address: ap.plan.Address}
 	if ap.flags.jsonInto != "" {
-		f, err := os.Create(ap.flags.jsonInto)
+		f, err := os.Create(ap.app.path(ap.flags.jsonInto))
 		if err != nil {
 			return usagef("--json-into: %v", err)
 		}

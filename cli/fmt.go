@@ -45,9 +45,7 @@ func (a *app) filesToFormat(args []string) ([]string, error) {
 	}
 	var files []string
 	for _, arg := range args {
-		if !filepath.IsAbs(arg) {
-			arg = filepath.Join(a.flags.dir, arg)
-		}
+		arg = a.path(arg)
 		st, err := os.Stat(arg)
 		if err != nil {
 			return nil, usagef("fmt: %v", err)

@@ -61,6 +61,8 @@ type nullQuery struct {
 	apply bool
 	json  bool
 	quiet bool
+
+	detailed bool
 }
 
 // harmless are the variables that change nothing for a run that has nothing to do.
@@ -114,6 +116,7 @@ func parseNull(args, environ []string) (q nullQuery, ok bool) {
 		case "-q", "--quiet":
 			q.quiet = true
 		case "--detailed-exitcode":
+			q.detailed = true
 		case "--yes", "-y", "--auto-approve":
 			if command != "apply" {
 				return q, false
@@ -123,7 +126,7 @@ func parseNull(args, environ []string) (q nullQuery, ok bool) {
 		}
 	}
 	q.apply = command == "apply"
-	return q, command != ""
+	return q, command != "" && !(q.apply && q.detailed) // which Run refuses
 }
 
 // isCount says whether text is a whole number of at least one.
