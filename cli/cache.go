@@ -308,6 +308,12 @@ func (a *app) cacheClean() *cobra.Command {
 			if err := os.RemoveAll(target); err != nil {
 				return worldf("cache clean: %v", err)
 			}
+			if a.view.json {
+				return a.view.document(struct {
+					FormatVersion int    `json:"format_version"`
+					Deleted       string `json:"deleted"`
+				}{formatVersion, target})
+			}
 			a.view.notef("Deleted %s.\n", target)
 			return nil
 		},
