@@ -44,9 +44,6 @@ func Lower(ws *decl.Workspace, h Host) (*task.Graph, decl.Diagnostics) {
 		envs: map[envKey]*environment{}, made: map[string]maker{}, tasks: map[*decl.Block][]*pending{},
 	}
 	settings := ws.Find("pbuild", "")
-	if floor, _ := get[string](l, settings, "min_isolation", nil); floor == "container" {
-		l.errorf(at(settings, "min_isolation"), nil, "Isolation not available", "No runner of this version gives container: every record would be too weak. Ask for sealed.")
-	}
 	l.graph.Salt, _ = get[string](l, settings, "salt", nil)
 	l.reportDir = or(l, settings, "report_dir", nil, "reports")
 
