@@ -57,6 +57,7 @@ type Machine struct {
 	Status    []string                // what else there is to say of the runner, a line each
 	States    interface {
 		Trim(budget int64) (freed int64, err error) // removes states, least recently used first, that are over a budget of bytes
+		Excess(budget int64) (int64, error)         // what Trim would free
 	}
 }
 
