@@ -84,8 +84,9 @@ type globalFlags struct {
 
 // Run runs one command line to its end and returns the code to exit with.
 func Run(ctx context.Context, cfg Config) Exit {
+	out := &product{w: cfg.Stdout}
 	a := &app{cfg: cfg, claimed: make(chan struct{}),
-		view: &view{out: cfg.Stdout, err: cfg.Stderr, width: func() int { return terminalWidth(cfg.Stderr) }}}
+		view: &view{out: out, err: cfg.Stderr, width: func() int { return terminalWidth(cfg.Stderr) }}}
 	root := a.root()
 	root.SetArgs(cfg.Args)
 	detailed := false
@@ -94,10 +95,17 @@ func Run(ctx context.Context, cfg Config) Exit {
 		detailed = a.wantsDetail(cmd)
 		return err
 	})
+	code := codeOf(err)
+	if (err == nil || isSaid(err)) && out.err != nil {
+		fmt.Fprintf(cfg.Stderr, "%s %v\n", a.view.paintErr(red, "pbuild:"), out.err)
+		if err == nil {
+			code = ExitWorld
+		}
+		return code
+	}
 	if err == nil {
 		return ExitDone
 	}
-	code := codeOf(err)
 	switch {
 	case a.began || code == ExitInterrupted:
 	case detailed:
@@ -165,7 +173,7 @@ func (a *app) root() *cobra.Command {
 		},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) },
 	}
-	root.SetOut(a.cfg.Stdout)
+	root.SetOut(a.view.out)
 	root.SetErr(a.cfg.Stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if strings.HasSuffix(err.Error(), "unknown flag: --version") {

@@ -47,7 +47,7 @@ func (a *app) console(dir string, config *hcl.Config) error {
 	failed := false
 	lines := bufio.NewScanner(a.cfg.Stdin)
 	lines.Buffer(nil, 1<<20)
-	for prompt(); lines.Scan(); prompt() {
+	for prompt(); !a.view.unread() && lines.Scan(); prompt() {
 		text := strings.TrimSpace(lines.Text())
 		if text == "" || text == "exit" {
 			if text == "exit" {

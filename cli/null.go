@@ -50,8 +50,10 @@ func Null(cfg Config) (code Exit, ok bool) {
 	if fresh, _ := snap.Check(cfg.Identity, argumentsDigest(q.vars, nil, cfg.Environ), st.Generation()); !fresh {
 		return 0, false
 	}
+	out := &product{w: cfg.Stdout}
+	cfg.Stdout = out
 	q.print(cfg, &r, began)
-	return ExitDone, true
+	return ExitDone, out.err == nil
 }
 
 // A nullQuery is a command line that Null knows.
@@ -146,7 +148,7 @@ func (q *nullQuery) print(cfg Config, r *remembered, began time.Time) {
 		d := &planJSON{FormatVersion: formatVersion, Pbuild: cfg.Version, Graph: r.Graph, Counts: r.Counts, Unknown: []unknownJSON{},
 			Tasks: []planTaskJSON{}, Diagnostics: []diagnosticJSON{}}
 		d.Samples.EstimateUSD = new(float64)
-		encodePlan(cfg.Stdout, d) // a closed pipe is its reader's affair
+		encodePlan(cfg.Stdout, d)
 	default:
 		fmt.Fprintln(cfg.Stdout, paint(color, bold, planSentence(t, 0)))
 	}
