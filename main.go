@@ -19,6 +19,10 @@ func main() {
 	host.Init() // where this process is the first of a sandbox, it goes no further
 	interrupts := make(chan os.Signal, 2)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // by nohup
+		signal.Notify(interrupts, syscall.SIGHUP)
+	}
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a reader that goes away ends no apply: writes to it fail, and what runs goes on
 	cfg := cli.Config{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(),
 		Version: version, Identity: cli.Identity(), Interrupts: interrupts, Clock: time.Now, Wire: wire,

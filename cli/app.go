@@ -58,6 +58,7 @@ type Machine struct {
 	Status    []string                // what else there is to say of the runner, a line each
 	States    interface {
 		Trim(budget int64) (freed int64, err error) // removes states, least recently used first, that are over a budget of bytes
+		Excess(budget int64) (int64, error)         // what Trim would free
 	}
 }
 
@@ -85,8 +86,9 @@ type globalFlags struct {
 
 // Run runs one command line to its end and returns the code to exit with.
 func Run(ctx context.Context, cfg Config) Exit {
+	out := &product{w: cfg.Stdout}
 	a := &app{cfg: cfg, claimed: make(chan struct{}),
-		view: &view{out: cfg.Stdout, err: cfg.Stderr, width: func() int { return terminalWidth(cfg.Stderr) }}}
+		view: &view{out: out, err: cfg.Stderr, width: func() int { return terminalWidth(cfg.Stderr) }}}
 	root := a.root()
 	root.SetArgs(cfg.Args)
 	detailed := false
@@ -95,10 +97,17 @@ func Run(ctx context.Context, cfg Config) Exit {
 		detailed = a.wantsDetail(cmd)
 		return err
 	})
+	code := codeOf(err)
+	if (err == nil || isSaid(err)) && out.err != nil {
+		fmt.Fprintf(cfg.Stderr, "%s %v\n", a.view.paintErr(red, "pbuild:"), out.err)
+		if err == nil {
+			code = ExitWorld
+		}
+		return code
+	}
 	if err == nil {
 		return ExitDone
 	}
-	code := codeOf(err)
 	switch {
 	case a.began || code == ExitInterrupted:
 	case detailed:
@@ -137,7 +146,8 @@ func (a *app) interruptible(ctx context.Context, command func(context.Context) e
 func (a *app) wantsDetail(cmd *cobra.Command) bool {
 	const name = "detailed-exitcode"
 	env, _ := strconv.ParseBool(a.getenv(flagVariable(name)))
-	return !a.began && cmd.Name() == "plan" && (env || slices.Contains(a.cfg.Args, "--"+name))
+	given := slices.Contains(a.cfg.Args, "--"+name)
+	return !a.began && (cmd.Name() == "plan" && (env || given) || cmd.Name() == "apply" && given)
 }
 
 func isSaid(err error) bool {
@@ -165,7 +175,7 @@ func (a *app) root() *cobra.Command {
 		},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) },
 	}
-	root.SetOut(a.cfg.Stdout)
+	root.SetOut(a.view.out)
 	root.SetErr(a.cfg.Stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if strings.HasSuffix(err.Error(), "unknown flag: --version") {
@@ -178,7 +188,7 @@ func (a *app) root() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	f := root.PersistentFlags()
 	f.SortFlags = false
-	f.StringVarP(&a.flags.dir, "directory", "C", "", "the workspace is in `DIR`, not in the current directory")
+	f.StringVarP(&a.flags.dir, "directory", "C", "", "the workspace is in `DIR`, not in the current directory; other names of files are relative to it")
 	f.StringArrayVar(&a.flags.vars, "var", nil, "set a variable: `NAME=VALUE`")
 	f.StringArrayVar(&a.flags.varFiles, "var-file", nil, "read variables from `FILE`")
 	f.BoolVar(&a.flags.json, "json", false, "print JSON")
@@ -235,6 +245,7 @@ func (a *app) flagsFromEnviron(flags *pflag.FlagSet) (err error) {
 			if e := flags.Set(f.Name, v); e != nil {
 				err = usagef("%s=%s: %v", name, v, e)
 			}
+			f.Changed = false // it says only what the command line holds: a variable is for every command that can make something of it
 		}
 	})
 	return err

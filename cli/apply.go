@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"pbuild/bench/kind"
 	"pbuild/bench/verdict"
@@ -37,17 +38,25 @@ type applyFlags struct {
 }
 
 func (a *app) applyCommand() *cobra.Command {
-	f := &applyFlags{}
+	f := &applyFlags{planFlags: planFlags{orSaved: true}}
 	cmd := &cobra.Command{
 		Use:   "apply [PLAN | SELECTOR...]",
 		Short: "Run what is stale",
 		Long: `Run what is stale, each task after what it depends on, and record what came out.
 
 Independent work goes on after a failure. Ctrl-C once lets running tasks finish and starts no more; twice kills. What has finished by then
-is recorded, so the next apply goes on from there. An argument that is a file made by "plan --out" is applied as it was shown, or refused.`,
+is recorded, so the next apply goes on from there. An argument that is a file made by "plan --out" is applied as it was shown, or refused; with -n it is
+shown again.`,
 		ValidArgsFunction: a.completeSelectors,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.dryRun {
+			args, err := a.settle(f, cmd.Flags(), args)
+			switch {
+			case err != nil:
+				if !f.dryRun {
+					(&applying{app: a, flags: f}).refused(err)
+				}
+				return f.end(false, err)
+			case f.dryRun:
 				return a.plan(cmd.Context(), &f.planFlags, args)
 			}
 			return a.apply(cmd.Context(), f, args)
@@ -66,25 +75,46 @@ is recorded, so the next apply goes on from there. An argument that is a file ma
 }
 
 // check finds values that no flag can have, and flags and arguments that exclude each other.
-func (f *applyFlags) check(args []string) error {
+func (f *applyFlags) check(given *pflag.FlagSet) error {
+	for _, name := range []string{"all", "detailed-exitcode"} {
+		if given.Changed(name) && !f.dryRun {
+			return usagef("--%s is of a plan; leave it out, or plan only, with -n", name)
+		}
+	}
 	switch {
+	case given.Changed("json-into") && f.dryRun:
+		return usagef("--json-into is of a run; leave it out, or leave out -n")
 	case f.lockTimeout < 0:
 		return usagef("--lock-timeout is %v; give how long to wait, such as 5m", f.lockTimeout)
 	case f.logLines < 0:
 		return usagef("--log-on-failure is %d; give a number of lines, 0 for none", f.logLines)
 	}
+	return f.planFlags.check()
+}
+
+// settle finds what is asked for: it returns the selectors, which are those of a saved plan where args name one.
+func (a *app) settle(f *applyFlags, given *pflag.FlagSet, args []string) ([]string, error) {
+	if err := f.check(given); err != nil {
+		return nil, err
+	}
 	for _, arg := range args {
-		if !isPlan(arg) {
+		if !a.isPlan(arg) {
 			continue
 		}
 		if len(args) > 1 {
-			return usagef("the saved plan %s is applied whole or not at all; leave the other arguments out, or plan again with them", arg)
+			return nil, usagef("the saved plan %s is applied whole or not at all; leave the other arguments out, or plan again with them", arg)
 		}
 		if len(f.replace) > 0 {
-			return usagef("the saved plan %s says what is replaced; leave --replace out, or plan again with it", arg)
+			return nil, usagef("the saved plan %s says what is replaced; leave --replace out, or plan again with it", arg)
 		}
+		var err error
+		if f.saved, err = a.loadPlan(arg); err != nil {
+			return nil, err
+		}
+		f.replace = f.saved.Replace
+		return f.saved.Selectors, nil
 	}
-	return f.planFlags.check()
+	return args, nil
 }
 
 // An applying is one apply under way.
@@ -120,16 +150,6 @@ func (a *app) apply(ctx context.Context, f *applyFlags, args []string) error {
 
 func (a *app) begin(ctx context.Context, ap *applying, args []string) (err error) {
 	f := ap.flags
-	if err := f.check(args); err != nil {
-		return err
-	}
-	var saved *plan.Saved
-	if len(args) == 1 && isPlan(args[0]) {
-		if saved, err = loadPlan(args[0]); err != nil {
-			return err
-		}
-		args, f.replace = saved.Selectors, saved.Replace
-	}
 	s, err := a.load(ctx, loadOptions{noProbe: f.noProbe, warn: true})
 	defer func() { s.close() }()
 	ap.session = s
@@ -143,7 +163,7 @@ func (a *app) begin(ctx context.Context, ap *applying, args []string) (err error
 	if err != nil {
 		return exitWith(ExitWorld, err)
 	}
-	if saved == nil {
+	if f.saved == nil {
 		var code Exit
 		s, ap.before, code, err = a.expand(ctx, f, s, st, args)
 		if ap.session = s; err != nil || code != ExitDone {
@@ -152,12 +172,6 @@ func (a *app) begin(ctx context.Context, ap *applying, args []string) (err error
 	}
 	p, err := s.planFor(st, &f.planFlags, args)
 	a.noteDamage(st)
-	if saved == nil && len(f.replace) == 0 {
-		err = noFile(err, args)
-	}
-	if err == nil && saved != nil {
-		err = checkPlan(saved, p)
-	}
 	if err == nil {
 		err = s.checkRunnable(p)
 	}
@@ -192,11 +206,11 @@ func ended(st *store.Store, code Exit, err error) error {
 }
 
 // noFile adds to an error about a lone argument that no task has that no file has it either: it may have been meant as a saved plan.
-func noFile(err error, args []string) error {
+func (a *app) noFile(err error, args []string) error {
 	if err == nil || isSaid(err) || codeOf(err) != ExitUsage || len(args) != 1 || strings.ContainsAny(args[0], "*[:@!") {
 		return err
 	}
-	if _, e := os.Stat(args[0]); e == nil {
+	if _, e := os.Stat(a.path(args[0])); e == nil {
 		return usagef("%w (the file %s is not a saved plan)", err, args[0])
 	}
 	end := "."
@@ -206,8 +220,8 @@ func noFile(err error, args []string) error {
 	return usagef("%w%s There is no file %s either", err, end, args[0])
 }
 
-func loadPlan(file string) (*plan.Saved, error) {
-	f, err := os.Open(file)
+func (a *app) loadPlan(file string) (*plan.Saved, error) {
+	f, err := os.Open(a.path(file))
 	if err != nil {
 		return nil, usagef("%v", err)
 	}
@@ -345,6 +359,7 @@ func (a *app) scratch(flag string) string {
 	if flag == "" {
 		return filepath.Join(os.TempDir(), fmt.Sprintf("pbuild-%d", os.Getuid()))
 	}
+	flag = a.path(flag)
 	if abs, err := filepath.Abs(flag); err == nil {
 		return abs
 	}

@@ -45,7 +45,7 @@ func (ap *applying) namedStreams() (out []io.Writer, err error) {
 		if ap.lines() > 0 {
 			into = os.O_APPEND
 		}
-		f, err := os.OpenFile(ap.flags.jsonInto, os.O_WRONLY|os.O_CREATE|into, 0o666)
+		f, err := os.OpenFile(ap.app.path(ap.flags.jsonInto), os.O_WRONLY|os.O_CREATE|into, 0o666)
 		if err != nil {
 			return out, usagef("--json-into: %v", err)
 		}

@@ -141,13 +141,11 @@ func (a *app) gc(ctx context.Context, dry bool) error {
 	if err != nil {
 		return exitWith(ExitWorld, err)
 	}
-	var freed int64
-	if !dry {
-		if freed, err = a.dropTrees(ctx, s, state, trees); err != nil {
-			return err
-		}
+	c := &collected{DryRun: dry, FormatVersion: formatVersion, Records: part(report.Records), Blobs: part(report.Blobs), Runs: part(report.Runs)}
+	if err := a.dropTrees(ctx, s, state, trees, c); err != nil {
+		return err
 	}
-	return a.showGC(&report, freed, dry)
+	return a.showGC(c)
 }
 
 // failureLogs are the logs of failures that no record keeps, of the runs that stay.
@@ -188,58 +186,72 @@ func (s *session) liveKeys(st *store.Store) (map[task.Key]bool, error) {
 	return live, nil
 }
 
-func (a *app) dropTrees(ctx context.Context, s *session, state string, live map[digest.Digest]bool) (int64, error) {
-	trees, err := tree.Open(ctx, filepath.Join(state, treesDir))
-	if err != nil {
-		return 0, exitWith(ExitWorld, err)
-	}
-	defer trees.Close()
-	if err := trees.Drop(ctx, func(d digest.Digest) bool { return live[d] }); err != nil {
-		return 0, exitWith(ExitWorld, err)
-	}
-	m, err := a.cfg.Wire(ctx, Parts{Dir: s.dir, State: state, Scratch: a.scratch(""), Environ: a.cfg.Environ, Trees: trees, Slots: 1})
-	if err != nil {
-		return 0, exitWith(ExitWorld, err)
-	}
-	freed, err := m.States.Trim(setting(s, "disk_budget", defaultBudget))
-	if err != nil {
-		return freed, exitWith(ExitWorld, err)
-	}
-	return freed, nil
+// A collected is what a collection dropped, or would drop, and the document of `cache gc --json`.
+type collected struct {
+	FormatVersion int   `json:"format_version"`
+	DryRun        bool  `json:"dry_run"`
+	Records       part  `json:"records"`
+	Blobs         part  `json:"blobs"`
+	Trees         part  `json:"trees"`
+	Runs          part  `json:"runs"`
+	StateBytes    int64 `json:"state_bytes"`
 }
 
-func (a *app) showGC(r *store.GCReport, freed int64, dry bool) error {
+type part struct {
+	Kept         int64 `json:"kept"`
+	KeptBytes    int64 `json:"kept_bytes"`
+	Dropped      int64 `json:"dropped"`
+	DroppedBytes int64 `json:"dropped_bytes"`
+}
+
+// dropTrees drops the trees that are not live and the states that are over budget, unless the run is dry, and counts them.
+func (a *app) dropTrees(ctx context.Context, s *session, state string, live map[digest.Digest]bool, c *collected) error {
+	trees, err := tree.Open(ctx, filepath.Join(state, treesDir))
+	if err != nil {
+		return exitWith(ExitWorld, err)
+	}
+	defer trees.Close()
+	isLive := func(d digest.Digest) bool { return live[d] }
+	kept, dropped, err := trees.Shares(ctx, isLive)
+	if err == nil && !c.DryRun {
+		err = trees.Drop(ctx, isLive)
+	}
+	if err != nil {
+		return exitWith(ExitWorld, err)
+	}
+	c.Trees = part{kept.Trees, kept.Bytes, dropped.Trees, dropped.Bytes}
+	m, err := a.cfg.Wire(ctx, Parts{Dir: s.dir, State: state, Scratch: a.scratch(""), Environ: a.cfg.Environ, Trees: trees, Slots: 1})
+	if err != nil {
+		return exitWith(ExitWorld, err)
+	}
+	trim := m.States.Trim
+	if c.DryRun {
+		trim = m.States.Excess
+	}
+	if c.StateBytes, err = trim(setting(s, "disk_budget", defaultBudget)); err != nil {
+		return exitWith(ExitWorld, err)
+	}
+	return nil
+}
+
+func (a *app) showGC(c *collected) error {
 	if a.view.json {
-		type part struct {
-			Kept         int64 `json:"kept"`
-			KeptBytes    int64 `json:"kept_bytes"`
-			Dropped      int64 `json:"dropped"`
-			DroppedBytes int64 `json:"dropped_bytes"`
-		}
-		return a.view.document(struct {
-			FormatVersion int   `json:"format_version"`
-			DryRun        bool  `json:"dry_run"`
-			Records       part  `json:"records"`
-			Blobs         part  `json:"blobs"`
-			Runs          part  `json:"runs"`
-			StateBytes    int64 `json:"state_bytes"`
-		}{formatVersion, dry, part(r.Records), part(r.Blobs), part(r.Runs), freed})
+		return a.view.document(c)
 	}
 	verb := "dropped"
-	if dry {
+	if c.DryRun {
 		verb = "would go"
 	}
-	row := func(name, why string, p store.Part) []string {
+	row := func(name, why string, p part) []string {
 		return []string{name, fmt.Sprintf("%d kept, %s", p.Kept, size(p.KeptBytes)), fmt.Sprintf("%d %s, %s", p.Dropped, verb, size(p.DroppedBytes)), a.view.paint(dim, why)}
 	}
 	columns(a.view.out, "", [][]string{
-		row("records", "older than keep, and of no task of this workspace", r.Records),
-		row("blobs", "named by no record that stays", r.Blobs),
-		row("runs", "older than keep", r.Runs),
+		row("records", "older than keep, and of no task of this workspace", c.Records),
+		row("blobs", "named by no record that stays", c.Blobs),
+		row("trees", "named by no record that stays", c.Trees),
+		row("runs", "older than keep", c.Runs),
+		{"states", "", size(c.StateBytes) + " " + verb, a.view.paint(dim, "over disk_budget, least recently used first")},
 	})
-	if freed > 0 {
-		a.view.printf("states  %s over the disk budget dropped\n", size(freed))
-	}
 	return nil
 }
 
@@ -266,6 +278,12 @@ func (a *app) cacheClean() *cobra.Command {
 			}
 			if err := os.RemoveAll(target); err != nil {
 				return worldf("cache clean: %v", err)
+			}
+			if a.view.json {
+				return a.view.document(struct {
+					FormatVersion int    `json:"format_version"`
+					Deleted       string `json:"deleted"`
+				}{formatVersion, target})
 			}
 			a.view.notef("Deleted %s.\n", target)
 			return nil

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -41,10 +42,12 @@ func (a *app) console(dir string, config *hcl.Config) error {
 	if isTerminal(a.view.out) {
 		prompt = func() { fmt.Fprint(a.view.err, "> ") }
 	}
+	answers := json.NewEncoder(a.view.out)
+	answers.SetEscapeHTML(false)
 	failed := false
 	lines := bufio.NewScanner(a.cfg.Stdin)
 	lines.Buffer(nil, 1<<20)
-	for prompt(); lines.Scan(); prompt() {
+	for prompt(); !a.view.unread() && lines.Scan(); prompt() {
 		text := strings.TrimSpace(lines.Text())
 		if text == "" || text == "exit" {
 			if text == "exit" {
@@ -52,13 +55,18 @@ func (a *app) console(dir string, config *hcl.Config) error {
 			}
 			continue
 		}
-		value, ds := config.Console(text)
-		if ds.HasErrors() {
-			failed = true
+		shown, value, ds := config.Console(text)
+		failed = failed || ds.HasErrors()
+		switch {
+		case a.view.json:
+			if err := answers.Encode(consoleJSON{formatVersion, text, shown, value, diagnosticsJSON(ds)}); err != nil {
+				return worldf("console: %v", err)
+			}
+		case ds.HasErrors():
 			a.showConsoleErrors(ds)
-			continue
+		default:
+			a.view.printf("%s\n", shown)
 		}
-		a.view.printf("%s\n", value)
 	}
 	if err := lines.Err(); err != nil {
 		return worldf("console: %v", err)
@@ -67,6 +75,15 @@ func (a *app) console(dir string, config *hcl.Config) error {
 		return said(ExitFailed)
 	}
 	return nil
+}
+
+// A consoleJSON is the line of `console --json` that answers one expression. The value is null also where it is not shown, which the text then says.
+type consoleJSON struct {
+	FormatVersion int              `json:"format_version"`
+	Expression    string           `json:"expression"`
+	Text          string           `json:"text"` // as HCL; "" of an error
+	Value         json.RawMessage  `json:"value"`
+	Diagnostics   []diagnosticJSON `json:"diagnostics"`
 }
 
 // showConsoleErrors shows diagnostics of a line that was typed: it stands above, so no snippet is needed.

@@ -45,9 +45,7 @@ func (a *app) filesToFormat(args []string) ([]string, error) {
 	}
 	var files []string
 	for _, arg := range args {
-		if !filepath.IsAbs(arg) {
-			arg = filepath.Join(a.flags.dir, arg)
-		}
+		arg = a.path(arg)
 		st, err := os.Stat(arg)
 		if err != nil {
 			return nil, usagef("fmt: %v", err)
@@ -75,21 +73,57 @@ func (a *app) formatStdin(check, diff bool) error {
 	if err != nil {
 		return err
 	}
-	same := bytes.Equal(src, out)
+	d, shown := newFmtJSON(), ""
+	if !bytes.Equal(src, out) {
+		shown = d.add("<stdin>", src, out, diff)
+	}
 	switch {
+	case a.view.json:
+		if !check {
+			text := string(out)
+			d.Text = &text
+		}
+		if err := a.view.document(d); err != nil {
+			return err
+		}
 	case diff:
-		a.view.printf("%s", lineDiff("<stdin>", string(src), string(out)))
+		a.view.printf("%s", shown)
 	case !check:
 		a.view.printf("%s", out)
 	}
-	if check && !same {
+	return d.end(check)
+}
+
+// A fmtJSON is the document of `fmt --json`: the files that change, with --diff what changes, and of standard input what comes out.
+type fmtJSON struct {
+	FormatVersion int      `json:"format_version"`
+	Changed       []string `json:"changed"`
+	Diff          string   `json:"diff,omitempty"`
+	Text          *string  `json:"text,omitempty"`
+}
+
+func newFmtJSON() *fmtJSON { return &fmtJSON{FormatVersion: formatVersion, Changed: []string{}} }
+
+// add notes a file that changes, and returns with diff what changes.
+func (d *fmtJSON) add(name string, src, out []byte, diff bool) (shown string) {
+	d.Changed = append(d.Changed, name)
+	if diff {
+		shown = lineDiff(name, string(src), string(out))
+		d.Diff += shown
+	}
+	return shown
+}
+
+// end ends the command: with --check, what changes is a failure.
+func (d *fmtJSON) end(check bool) error {
+	if check && len(d.Changed) > 0 {
 		return said(ExitFailed)
 	}
 	return nil
 }
 
 func (a *app) formatFiles(files []string, check, diff bool) error {
-	changed := []string{}
+	d := newFmtJSON()
 	for _, file := range files {
 		src, err := os.ReadFile(file)
 		if err != nil {
@@ -103,12 +137,8 @@ func (a *app) formatFiles(files []string, check, diff bool) error {
 		if bytes.Equal(src, out) {
 			continue
 		}
-		changed = append(changed, name)
-		if !a.view.json {
-			a.view.printf("%s\n", name)
-			if diff {
-				a.view.printf("%s", lineDiff(name, string(src), string(out)))
-			}
+		if shown := d.add(name, src, out, diff); !a.view.json {
+			a.view.printf("%s\n%s", name, shown)
 		}
 		if !check {
 			if err := writeAside(file, out); err != nil {
@@ -117,17 +147,11 @@ func (a *app) formatFiles(files []string, check, diff bool) error {
 		}
 	}
 	if a.view.json {
-		if err := a.view.document(struct {
-			FormatVersion int      `json:"format_version"`
-			Changed       []string `json:"changed"`
-		}{formatVersion, changed}); err != nil {
+		if err := a.view.document(d); err != nil {
 			return err
 		}
 	}
-	if check && len(changed) > 0 {
-		return said(ExitFailed)
-	}
-	return nil
+	return d.end(check)
 }
 
 func (a *app) format(src []byte, name string) ([]byte, error) {

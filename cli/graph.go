@@ -22,6 +22,9 @@ func (a *app) graphCommand() *cobra.Command {
 			if format != "dot" && format != "json" {
 				return usagef("--format is dot or json, not %q", format)
 			}
+			if format == "dot" && cmd.Flags().Changed("format") && a.view.json {
+				return usagef("--json and --format dot exclude each other")
+			}
 			s, c, err := a.loadChoice(cmd, args)
 			if err != nil {
 				return err

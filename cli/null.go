@@ -50,8 +50,10 @@ func Null(cfg Config) (code Exit, ok bool) {
 	if fresh, _ := snap.Check(cfg.Identity, argumentsDigest(q.vars, nil, cfg.Environ), st.Generation()); !fresh {
 		return 0, false
 	}
+	out := &product{w: cfg.Stdout}
+	cfg.Stdout = out
 	q.print(cfg, &r, began)
-	return ExitDone, true
+	return ExitDone, out.err == nil
 }
 
 // A nullQuery is a command line that Null knows.
@@ -61,6 +63,8 @@ type nullQuery struct {
 	apply bool
 	json  bool
 	quiet bool
+
+	detailed bool
 }
 
 // harmless are the variables that change nothing for a run that has nothing to do.
@@ -114,6 +118,7 @@ func parseNull(args, environ []string) (q nullQuery, ok bool) {
 		case "-q", "--quiet":
 			q.quiet = true
 		case "--detailed-exitcode":
+			q.detailed = true
 		case "--yes", "-y", "--auto-approve":
 			if command != "apply" {
 				return q, false
@@ -123,7 +128,7 @@ func parseNull(args, environ []string) (q nullQuery, ok bool) {
 		}
 	}
 	q.apply = command == "apply"
-	return q, command != ""
+	return q, command != "" && !(q.apply && q.detailed) // which Run refuses
 }
 
 // isCount says whether text is a whole number of at least one.

@@ -23,6 +23,8 @@ type planFlags struct {
 	noProbe  bool
 	all      bool
 	scratch  string
+	orSaved  bool        // a lone argument may be a saved plan
+	saved    *plan.Saved // that plan; nil where there is none
 }
 
 func (f *planFlags) register(a *app, cmd *cobra.Command) {
@@ -71,9 +73,13 @@ By default blocks are shown with the counts of each decision; -v shows every tas
 	return cmd
 }
 
-// plan makes and shows a plan, and ends with the code that was asked for.
+// plan makes and shows a plan.
 func (a *app) plan(ctx context.Context, f *planFlags, args []string) error {
-	changes, err := a.makePlan(ctx, f, args)
+	return f.end(a.makePlan(ctx, f, args))
+}
+
+// end is the end of a command that planned, with the code that was asked for.
+func (f *planFlags) end(changes bool, err error) error {
 	switch {
 	case !f.detailed:
 		return err
@@ -161,11 +167,14 @@ func restores(p *plan.Plan) (n int) {
 
 // planFor applies selectors and --replace, and decides.
 func (s *session) planFor(st *store.Store, f *planFlags, args []string) (*plan.Plan, error) {
-	sel, err := parseSelectors(args)
+	sel, err := s.app.parseSelectors(args)
 	if err != nil {
 		return nil, err
 	}
 	c, err := choose(s.graph, sel)
+	if err != nil && f.orSaved && f.saved == nil {
+		err = s.app.noFile(err, args)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +186,11 @@ func (s *session) planFor(st *store.Store, f *planFlags, args []string) (*plan.P
 	if err != nil {
 		return nil, err
 	}
-	return s.decide(st, want, replace)
+	p, err := s.decide(st, want, replace)
+	if err == nil && f.saved != nil {
+		err = checkPlan(f.saved, p)
+	}
+	return p, err
 }
 
 // replaced is what --replace names. What cannot be recomputed is not replaced: that would spend money under the name of a repair.
@@ -186,7 +199,7 @@ func (s *session) replaced(args []string, wanted []bool) (map[task.ID]bool, erro
 	if len(args) == 0 {
 		return nil, nil
 	}
-	sel, err := parseSelectors(args)
+	sel, err := s.app.parseSelectors(args)
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +226,7 @@ func (s *session) replaced(args []string, wanted []bool) (map[task.ID]bool, erro
 }
 
 func (s *session) savePlan(p *plan.Plan, f *planFlags, args []string) error {
-	w, err := os.Create(f.out)
+	w, err := os.Create(s.app.path(f.out))
 	if err != nil {
 		return usagef("--out: %v", err)
 	}
@@ -228,8 +241,8 @@ func (s *session) savePlan(p *plan.Plan, f *planFlags, args []string) error {
 }
 
 // isPlan says whether an argument is a saved plan: a file that begins with the magic.
-func isPlan(arg string) bool {
-	f, err := os.Open(arg)
+func (a *app) isPlan(arg string) bool {
+	f, err := os.Open(a.path(arg))
 	if err != nil {
 		return false
 	}

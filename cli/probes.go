@@ -18,6 +18,7 @@ import (
 	"pbuild/bench/decl"
 	"pbuild/engine/digest"
 	"pbuild/engine/run"
+	"pbuild/engine/tree"
 )
 
 // probes remembers what each runtime's probe printed, and which program printed it. A probe runs again only when the stat of its resolved
@@ -147,6 +148,7 @@ func (p *probes) run(program string, argv []string, env map[string]string, path 
 	cmd.Args[0] = argv[0] // a multi-call program looks at its name
 	cmd.Dir = home
 	cmd.WaitDelay = time.Second
+	tree.OwnGroup(cmd)
 	vars := run.Fixed(home, home)
 	vars["PATH"] = path
 	maps.Copy(vars, env)
@@ -156,6 +158,9 @@ func (p *probes) run(program string, argv []string, env map[string]string, path 
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		cmd.Cancel() // it has ended, but not what it left in the background
+	}
 	if ctx.Err() == context.DeadlineExceeded {
 		return "", fmt.Errorf("%s did not end within %s", strings.Join(argv, " "), probeTimeout)
 	}

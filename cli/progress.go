@@ -28,8 +28,9 @@ type progress struct {
 	expect  func(task.ID) time.Duration                                 // how long the task took last; 0 if unknown
 	blame   func(id task.ID, r *task.Record) (step task.ID, log []byte) // the step that shows why a gate rejected; nil where nobody knows
 	slots   int
-	tail    int // how many lines of a failure's log are shown
-	total   int // tasks that may run and have not been found to be reusable
+	tail    int    // how many lines of a failure's log are shown
+	outcome []bool // whose failures a gate makes outcomes
+	total   int    // tasks that may run and have not been found to be reusable
 	ended   int
 	failed  int
 	start   time.Time
@@ -52,7 +53,7 @@ const (
 )
 
 func newProgress(v *view, p *plan.Plan, slots, tail int, expect func(task.ID) time.Duration, now time.Time) *progress {
-	g := &progress{w: v.err, v: v, plan: p, expect: expect, slots: max(1, slots), tail: tail, start: now, spoke: now,
+	g := &progress{w: v.err, v: v, plan: p, outcome: tolerated(p), expect: expect, slots: max(1, slots), tail: tail, start: now, spoke: now,
 		running: map[task.ID]time.Time{}, spent: map[string]time.Duration{}}
 	for i := range p.Items {
 		if p.Wanted[i] && p.Items[i].Decision <= plan.Maybe {
@@ -61,6 +62,23 @@ func newProgress(v *view, p *plan.Plan, slots, tail int, expect func(task.ID) ti
 		}
 	}
 	return g
+}
+
+// tolerated finds the tasks whose failure comes, directly or by way of what it lets be skipped, to a task that tolerates failures. What is to be
+// said of it, that task says.
+func tolerated(p *plan.Plan) []bool {
+	found := make([]bool, len(p.Graph.Tasks))
+	for i := len(found) - 1; i >= 0; i-- { // what depends on a task stands after it
+		if !p.Wanted[i] {
+			continue
+		}
+		for _, d := range p.Graph.Tasks[i].Deps {
+			if d.Tolerate == task.TolerateFailed || d.Tolerate < task.TolerateFailed && found[i] {
+				found[d.On] = true
+			}
+		}
+	}
+	return found
 }
 
 // name is a task's address, fit to be printed.
@@ -98,8 +116,14 @@ func (g *progress) end(e apply.Event) {
 	}
 	switch e.Phase {
 	case "failed":
+		if e.Record != nil && e.Record.Status == task.Failed && g.outcome[e.Task] {
+			if !g.v.quiet {
+				g.failure(e, yellow, ", which counts as an outcome")
+			}
+			return
+		}
 		g.failed++
-		g.failure(e)
+		g.failure(e, red, "")
 	case "skipped":
 		if g.v.verbose {
 			g.say(e.Time, "%s %s: %s", g.v.paintErr(yellow, "skipped"), g.name(e.Task), printable(e.Detail))
@@ -137,8 +161,8 @@ func verdictWord(r *task.Record) string {
 }
 
 // failure shows a failed task with the last lines of its log. A gate that rejects has none: those of the step that decided are shown.
-func (g *progress) failure(e apply.Event) {
-	word, name, logged, log, hint := "failed", g.name(e.Task), e.Task, e.Data, ""
+func (g *progress) failure(e apply.Event, tone style, hint string) {
+	word, name, logged, log := "failed", g.name(e.Task), e.Task, e.Data
 	switch r := e.Record; {
 	case r == nil || r.Status == task.Failed:
 	case r.Status != task.OK:
@@ -152,7 +176,7 @@ func (g *progress) failure(e apply.Event) {
 			logged, log = g.blame(e.Task, r)
 		}
 	}
-	g.say(e.Time, "%s %s: %s%s", g.v.paintErr(red, word), name, printable(e.Detail), hint)
+	g.say(e.Time, "%s %s: %s%s", g.v.paintErr(tone, word), name, printable(e.Detail), hint)
 	lines := lastLines(log, g.tail)
 	for _, l := range lines {
 		g.say(e.Time, "  %s %s", g.v.paintErr(dim, "|"), printable(l))

@@ -72,6 +72,29 @@ failed matrix.main["c,2","nop","-",0]/test.0: exit 3
 	}
 }
 
+// What a gate makes an outcome is shown as that, counted as no failure, and with -q left out: the summary has none either.
+func TestProgressOutcome(t *testing.T) {
+	for _, quiet := range []bool{false, true} {
+		var b bytes.Buffer
+		p := testPlan()
+		last := task.ID(len(p.Items) - 1)
+		between := &p.Graph.Tasks[last-1] // is skipped, and so leads from the failure to what tolerates it
+		between.Deps = append(between.Deps, task.Dep{Role: "state", On: last - 2})
+		p.Graph.Tasks[last].Deps = append(p.Graph.Tasks[last].Deps, task.Dep{Role: "test", On: last - 1, Tolerate: task.TolerateFailed})
+		g := newProgress(&view{err: &b, errColor: true, quiet: quiet}, p, 2, 2, func(task.ID) time.Duration { return 0 }, begin)
+		runTest(g, p)
+		g.tick(after(60))
+		g.close()
+		got := b.String()
+		if strings.Contains(got, "\x1b["+string(red)) || strings.Contains(got, "1 failed") {
+			t.Errorf("quiet %v: an outcome looks like a failure:\n%s", quiet, got)
+		}
+		if told := strings.Contains(plainText(got), "exit 3, which counts as an outcome\n"); told == quiet {
+			t.Errorf("quiet %v: the outcome is told: %v:\n%s", quiet, told, got)
+		}
+	}
+}
+
 func TestProgressQuiet(t *testing.T) {
 	var b bytes.Buffer
 	p := testPlan()

@@ -181,12 +181,12 @@ type selector struct {
 }
 
 // parseSelectors reads arguments; @FILE is replaced by the file's lines, of which empty ones and those that begin with # are left out.
-func parseSelectors(args []string) ([]selector, error) {
+func (a *app) parseSelectors(args []string) ([]selector, error) {
 	var out []selector
-	for _, a := range args {
-		lines := []string{a}
-		if file, ok := strings.CutPrefix(a, "@"); ok {
-			b, err := os.ReadFile(file)
+	for _, arg := range args {
+		lines := []string{arg}
+		if file, ok := strings.CutPrefix(arg, "@"); ok {
+			b, err := os.ReadFile(a.path(file))
 			if err != nil {
 				return nil, usagef("selectors: %v", err)
 			}

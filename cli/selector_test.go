@@ -50,7 +50,7 @@ func testGraph() *task.Graph {
 func chooseNames(t *testing.T, args ...string) []string {
 	t.Helper()
 	g := testGraph()
-	sel, err := parseSelectors(args)
+	sel, err := (&app{}).parseSelectors(args)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestSelectorsChoose(t *testing.T) {
 // An address that another object names too is left out only where its own address is.
 func TestExclusionIsByAddress(t *testing.T) {
 	g := testGraph()
-	sel, err := parseSelectors([]string{"!matrix.main"})
+	sel, err := (&app{}).parseSelectors([]string{"!matrix.main"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestSelectorMistakes(t *testing.T) {
 		{`zzz.yyyyyyyy`, "`pbuild list`"},
 		{`@/no/such/file`, `no such file`},
 	} {
-		sel, err := parseSelectors([]string{c.arg})
+		sel, err := (&app{}).parseSelectors([]string{c.arg})
 		if err == nil {
 			_, err = choose(testGraph(), sel)
 		}

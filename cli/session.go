@@ -56,6 +56,14 @@ func (a *app) workDir() (string, error) {
 	return dir, nil
 }
 
+// path is a file that the command line names: as with `make -C`, relative to the workspace's directory.
+func (a *app) path(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(a.flags.dir, name)
+}
+
 func (a *app) hclOptions() hcl.Options {
 	// What stands for --var-file is no variable of the workspace, though it reads like one.
 	environ := slices.DeleteFunc(slices.Clone(a.cfg.Environ), func(kv string) bool { return strings.HasPrefix(kv, flagVariable("var-file")+"=") })
@@ -181,7 +189,7 @@ func (s *session) address(id task.ID) string { return s.named.Address(id) }
 
 // loadChoice loads the workspace and applies selectors.
 func (a *app) loadChoice(cmd *cobra.Command, args []string) (*session, *choice, error) {
-	sel, err := parseSelectors(args)
+	sel, err := a.parseSelectors(args)
 	if err != nil {
 		return nil, nil, err
 	}

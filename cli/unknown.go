@@ -83,7 +83,7 @@ func (s *session) toLearn(args []string) []task.ID {
 
 // held says whether selectors may choose something that waits for rows. One that matches nothing yet may.
 func (s *session) held(args []string) bool {
-	sel, err := parseSelectors(args)
+	sel, err := s.app.parseSelectors(args)
 	if err != nil {
 		return false // said by who chooses
 	}

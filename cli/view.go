@@ -2,10 +2,12 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 
 	"golang.org/x/term"
@@ -48,6 +50,32 @@ func paint(on bool, s style, text string) string {
 
 func (v *view) paint(s style, text string) string    { return paint(v.color, s, text) }
 func (v *view) paintErr(s style, text string) string { return paint(v.errColor, s, text) }
+
+// A product is the stream that a command's product goes to. A reader who has had enough and closed it is no error: the command goes on to its end, and
+// its code is what it would have been. The first error of another sort is kept, for most who print do not look.
+type product struct {
+	w      io.Writer
+	err    error
+	closed bool
+}
+
+func (p *product) Write(b []byte) (int, error) {
+	n, err := p.w.Write(b)
+	if errors.Is(err, syscall.EPIPE) {
+		p.closed = true
+		return len(b), nil
+	}
+	if p.err == nil {
+		p.err = err
+	}
+	return n, err
+}
+
+// unread says that nobody reads the product any more.
+func (v *view) unread() bool {
+	p, ok := v.out.(*product)
+	return ok && p.closed
+}
 
 // printf writes the command's product.
 func (v *view) printf(format string, args ...any) { fmt.Fprintf(v.out, format, args...) }
@@ -102,6 +130,9 @@ func colorMode(flag string, w io.Writer, env func(string) string) bool {
 }
 
 func isTerminal(w io.Writer) bool {
+	if p, ok := w.(*product); ok {
+		w = p.w
+	}
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }

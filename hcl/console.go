@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
 
 	"pbuild/bench/decl"
 )
@@ -14,13 +15,13 @@ import (
 // consoleFile is the name that positions in a console's expressions have.
 const consoleFile = "console"
 
-// Console evaluates one expression over var, local and the functions, and prints its value as HCL. length(dataset.NAME) is the number of
-// its rows. Sensitive values are not shown.
-func (c *Config) Console(expr string) (string, decl.Diagnostics) {
+// Console evaluates one expression over var, local and the functions, and gives its value as HCL and as JSON. length(dataset.NAME) is the number of
+// its rows. Of a sensitive value, and of one that is not known yet, text says so, and value is nil.
+func (c *Config) Console(expr string) (text string, value []byte, ds decl.Diagnostics) {
 	at := hashihcl.InitialPos
 	e, parsed := hclsyntax.ParseExpression([]byte(expr), consoleFile, at)
 	if parsed.HasErrors() {
-		return "", foreign(parsed, hashihcl.Range{Filename: consoleFile, Start: at, End: at}).Sort()
+		return "", nil, foreign(parsed, hashihcl.Range{Filename: consoleFile, Start: at, End: at}).Sort()
 	}
 	l := c.l
 	kept := l.diags
@@ -29,23 +30,27 @@ func (c *Config) Console(expr string) (string, decl.Diagnostics) {
 	openKeys(e)
 	l.rowCounts(e)
 	if l.ctx == nil {
-		return "", kept // the files do not parse
+		return "", nil, kept // the files do not parse
 	}
 	if !l.checkNames(e, &scope{}) || l.diags.HasErrors() {
-		return "", l.secrets.redactAll(l.diags)
+		return "", nil, l.secrets.redactAll(l.diags)
 	}
 	v, diags := e.Value(l.ctx)
 	if diags.HasErrors() {
-		return "", l.secrets.redactAll(foreign(diags, e.Range()))
+		return "", nil, l.secrets.redactAll(foreign(diags, e.Range()))
 	}
 	plain, found, _ := split(v)
 	switch {
 	case len(found) > 0:
-		return "(sensitive value of " + variables(found) + ")", nil
+		return "(sensitive value of " + variables(found) + ")", nil, nil
 	case !plain.IsWhollyKnown():
-		return "(not known before apply)", nil
+		return "(not known before apply)", nil, nil
 	}
-	return string(hclwrite.Format(hclwrite.TokensForValue(plain).Bytes())), nil
+	value, err := ctyjson.SimpleJSONValue{Value: plain}.MarshalJSON()
+	if err != nil {
+		panic("pbuild bug: a known value has no JSON form: " + err.Error())
+	}
+	return string(hclwrite.Format(hclwrite.TokensForValue(plain).Bytes())), value, nil
 }
 
 // rowCounts turns each length(dataset.NAME) in e into max(N): a dataset is never a value.

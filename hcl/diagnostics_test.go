@@ -38,7 +38,7 @@ func unpack(t testing.TB, a *txtar.Archive) (dir string, o Options) {
 		case name == "env":
 			o.Environ = append(o.Environ, value)
 		case name == "var-file":
-			o.VarFiles = append(o.VarFiles, filepath.Join(dir, value))
+			o.VarFiles = append(o.VarFiles, value)
 		case name == "version":
 			o.Version = value
 		}

@@ -61,12 +61,12 @@ dataset "mined" {
 		`{ a = null }`:                         "{\n  a = null\n}",
 		`length(dataset.mined)`:                `(not known before apply)`,
 	} {
-		if got, diags := c.Console(expr); got != want || len(diags) > 0 {
+		if got, _, diags := c.Console(expr); got != want || len(diags) > 0 {
 			t.Errorf("%s: got %q, want %q, %v", expr, got, want, diags)
 		}
 	}
 	for _, expr := range []string{"", "1 +", "var.m", "dataset.d", "length(dataset.x)", "each.key", "nope()", `tonumber("x")`} {
-		if got, diags := c.Console(expr); !diags.HasErrors() || got != "" {
+		if got, _, diags := c.Console(expr); !diags.HasErrors() || got != "" {
 			t.Errorf("%s: got %q, %v", expr, got, diags)
 		} else if diags[0].Range.File != consoleFile {
 			t.Errorf("%s: the mistake is at %s", expr, diags[0].Range)
@@ -80,7 +80,7 @@ func TestConsoleOfFilesThatDoNotParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := Open(dir, Options{})
-	if _, diags := c.Console("1"); !diags.HasErrors() {
+	if _, _, diags := c.Console("1"); !diags.HasErrors() {
 		t.Error("no errors")
 	}
 }

@@ -22,7 +22,7 @@ import (
 // Options are what a workspace is loaded with, beside its files.
 type Options struct {
 	Vars     []string // "name=value", of --var
-	VarFiles []string // of --var-file, relative to the current directory
+	VarFiles []string // of --var-file, relative to the workspace
 	Environ  []string // as of os.Environ; PBUILD_VAR_x counts
 	Version  string   // pbuild's own, for required_version; "" satisfies every constraint
 	// Made names datasets whose files, which tasks make, are as those will leave them. The rows of others that tasks make are unknown.

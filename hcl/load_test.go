@@ -212,9 +212,6 @@ func TestVariablesTakeTheLastValue(t *testing.T) {
 			a.Files = append(a.Files, txtar.File{Name: pair[0], Data: []byte(pair[1])})
 		}
 		dir, _ := unpack(t, a)
-		for i, f := range c.o.VarFiles {
-			c.o.VarFiles[i] = filepath.Join(dir, f)
-		}
 		w, diags := opened(dir, c.o)
 		if diags.HasErrors() {
 			t.Fatal(listing(diags))

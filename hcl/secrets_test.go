@@ -147,7 +147,7 @@ func TestSnippetAndConsoleHideSecrets(t *testing.T) {
 	if line, ok := c.Snippet(decl.Range{File: "b.hcl", Line: 3}); !ok || line != `  default   = "(sensitive value)"` {
 		t.Errorf("snippet is %q", line)
 	}
-	if got, diags := c.Console(`"x${var.v}"`); len(diags) > 0 || got != "(sensitive value of var.v)" {
+	if got, _, diags := c.Console(`"x${var.v}"`); len(diags) > 0 || got != "(sensitive value of var.v)" {
 		t.Errorf("console says %q, %v", got, diags)
 	}
 }
@@ -165,7 +165,7 @@ func TestSecretsInsideSecretsAreHidden(t *testing.T) {
 func TestConsoleHidesSecretsInItsErrors(t *testing.T) {
 	c := load(t, Options{}, "b.hcl", "variable \"v\" {\n  sensitive = true\n  default   = \"topsecret\"\n}\n")
 	for _, e := range []string{`parseint(var.v, 10)`, `file(var.v)`, `regex("(", var.v)`, `{ topsecret = 1 }[var.v].x`, `tonumber("topsecret")`} {
-		if got, diags := c.Console(e); strings.Contains(got+listing(diags), "topsecret") {
+		if got, _, diags := c.Console(e); strings.Contains(got+listing(diags), "topsecret") {
 			t.Errorf("%s: %s%s", e, got, listing(diags))
 		}
 	}

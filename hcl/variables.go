@@ -3,7 +3,6 @@ package hcl
 import (
 	"errors"
 	"io/fs"
-	"path/filepath"
 	"strings"
 
 	hashihcl "github.com/hashicorp/hcl/v2"
@@ -61,9 +60,6 @@ func (l *loader) evaluateVariables() {
 		}
 	}
 	for _, path := range l.o.VarFiles {
-		if abs, err := filepath.Abs(path); err == nil {
-			path = abs
-		}
 		l.readVars(path)
 	}
 	for _, pair := range l.o.Vars {

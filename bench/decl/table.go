@@ -8,7 +8,7 @@ var Table = []BlockDef{
 		{Name: "slots", Type: Int, Min: 1, Default: "the number of cores", Doc: "How many tasks run at once on this machine."},
 		{Name: "disk_budget", Type: Size, Default: `"50GiB"`, Doc: "How much states and images may take before the least recently used go."},
 		{Name: "keep", Type: Duration, Default: `"720h"`, Doc: "How long records that the graph no longer holds are kept."},
-		{Name: "min_isolation", Type: String, OneOf: []string{"none", "process", "sealed", "container"}, Default: `"none"`,
+		{Name: "min_isolation", Type: String, OneOf: []string{"none", "process", "sealed", "container"}, Soon: []string{"container"}, Default: `"none"`,
 			Doc: "The lowest isolation whose records count. A weaker record is a miss."},
 		{Name: "salt", Type: String, Keyed: true, Doc: "Goes into every key: another value disowns all records."},
 		{Name: "report_dir", Type: String, Default: `"reports"`, Doc: "Where report files go, relative to the workspace."},

@@ -47,9 +47,6 @@ func Lower(ws *decl.Workspace, h Host) (*task.Graph, decl.Diagnostics) {
 		unneeded: map[task.ID]bool{},
 	}
 	settings := ws.Find("pbuild", "")
-	if floor, _ := get[string](l, settings, "min_isolation", nil); floor == "container" {
-		l.errorf(at(settings, "min_isolation"), nil, "Isolation not available", "No runner of this version gives container: every record would be too weak. Ask for sealed.")
-	}
 	l.graph.Salt, _ = get[string](l, settings, "salt", nil)
 	l.reportDir = or(l, settings, "report_dir", nil, "reports")
 

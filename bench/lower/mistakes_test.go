@@ -61,7 +61,6 @@ func TestMistakes(t *testing.T) {
 		{"user on the host", "user is for runtimes with an image", map[string]attrs{"runtime.go": {"user": "nobody"}}, nil},
 		{"workdir on the host", "workdir is for runtimes with an image", map[string]attrs{"runtime.go": {"workdir": "/w"}}, nil},
 		{"platform of another machine", "which is linux/amd64 and none of plan9/arm", map[string]attrs{"runtime.go": {"platforms": []string{"plan9/arm"}}}, nil},
-		{"isolation of no runner", "No runner of this version gives container", nil, []*decl.Block{block("pbuild", "", attrs{"min_isolation": "container"})}},
 		{"no state", "gate.go would run no test", map[string]attrs{"gate.go": {"states": []string{}}}, nil},
 		{"no tests", "instance.go[\"a\"] has `fix` or `oracle` and no `test_files`", map[string]attrs{"instance.go": {"test_files": nil}}, nil},
 		{"tests outside the tree", "\"/tests/**\" in `test_files` matches nothing: paths are relative to the tree's root, such as \"tests/**\"", map[string]attrs{"instance.go": {"test_files": []string{"/tests/**"}}}, nil},

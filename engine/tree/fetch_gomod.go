@@ -72,7 +72,7 @@ func (r *Repo) goModDownload(ctx context.Context, m GoMod) (*download, error) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", m.Path+"@"+m.Version)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GO111MODULE=on", "GOFLAGS=-mod=mod", "GOWORK=off", "GOTOOLCHAIN=local", "GIT_TERMINAL_PROMPT=0")
-	group(cmd)
+	OwnGroup(cmd)
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &limited{&problems, 64 << 10}
 	err = runGroup(cmd)

@@ -153,7 +153,7 @@ func (r *Repo) command(ctx context.Context, c call, args ...string) *exec.Cmd {
 		cmd.Env = append(cmd.Env, "HOME="+home)
 	}
 	cmd.Env = append(cmd.Env, c.env...)
-	group(cmd)
+	OwnGroup(cmd)
 	return cmd
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -83,7 +84,7 @@ func (r *Repo) Drop(ctx context.Context, live func(digest.Digest) bool) error {
 }
 
 func (r *Repo) drop(ctx context.Context, live func(digest.Digest) bool) error {
-	out, err := r.run(ctx, call{}, "for-each-ref", "--format=%(refname)", refPrefix)
+	_, refs, err := r.divide(ctx, live)
 	if err != nil {
 		return err
 	}
@@ -93,11 +94,8 @@ func (r *Repo) drop(ctx context.Context, live func(digest.Digest) bool) error {
 	}
 	var dead strings.Builder
 	fmt.Fprintf(&dead, "update refs/pbuild/empty %s\n", name(emptyTree))
-	for ref := range strings.Lines(string(out)) {
-		ref = strings.TrimSpace(ref)
-		if id, err := digest.OfGit(strings.TrimPrefix(ref, refPrefix)); err != nil || !live(id) {
-			fmt.Fprintf(&dead, "delete %s\n", ref)
-		}
+	for _, ref := range refs {
+		fmt.Fprintf(&dead, "delete %s\n", ref)
 	}
 	if _, err := r.run(ctx, call{stdin: []byte(dead.String())}, "update-ref", "--stdin"); err != nil {
 		return err
@@ -116,6 +114,63 @@ func (r *Repo) drop(ctx context.Context, live func(digest.Digest) bool) error {
 	r.objects.forget()
 	r.infos.forget()
 	return nil
+}
+
+// divide lists the refs of trees: of those that live says, and of the others.
+func (r *Repo) divide(ctx context.Context, live func(digest.Digest) bool) (kept, dead []string, err error) {
+	out, err := r.run(ctx, call{}, "for-each-ref", "--format=%(refname)", refPrefix)
+	if err != nil {
+		return nil, nil, err
+	}
+	for ref := range strings.Lines(string(out)) {
+		ref = strings.TrimSpace(ref)
+		if id, err := digest.OfGit(strings.TrimPrefix(ref, refPrefix)); err == nil && live(id) {
+			kept = append(kept, ref)
+		} else {
+			dead = append(dead, ref)
+		}
+	}
+	return kept, dead, nil
+}
+
+// A Share is some of the trees, and the bytes that they take on the disk.
+type Share struct {
+	Trees, Bytes int64
+}
+
+// Shares says what Drop would keep and what it would drop. What both have counts as kept.
+func (r *Repo) Shares(ctx context.Context, live func(digest.Digest) bool) (kept, dropped Share, err error) {
+	k, d, err := r.divide(ctx, live)
+	if err == nil {
+		kept, err = r.weigh(ctx, k, nil)
+	}
+	if err == nil {
+		dropped, err = r.weigh(ctx, d, k)
+	}
+	if err != nil {
+		return Share{}, Share{}, fmt.Errorf("tree: weigh trees: %w", err)
+	}
+	return kept, dropped, nil
+}
+
+// weigh is the share of refs, without the objects that they have in common with others.
+func (r *Repo) weigh(ctx context.Context, refs, others []string) (Share, error) {
+	if len(refs) == 0 {
+		return Share{}, nil
+	}
+	var names strings.Builder
+	for _, ref := range refs {
+		fmt.Fprintln(&names, ref)
+	}
+	for _, ref := range others {
+		fmt.Fprintln(&names, "^"+ref)
+	}
+	out, err := r.run(ctx, call{stdin: []byte(names.String())}, "rev-list", "--objects", "--disk-usage", "--stdin")
+	if err != nil {
+		return Share{}, err
+	}
+	bytes, err := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
+	return Share{int64(len(refs)), bytes}, err
 }
 
 // sweep removes the scratch directories of processes that were killed.

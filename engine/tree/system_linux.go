@@ -21,8 +21,8 @@ func (r *Repo) sync() error {
 	return unix.Syncfs(int(d.Fd()))
 }
 
-// group puts a command in a process group of its own, so that a Ctrl-C reaches only pbuild and a kill reaches its children too. It dies with pbuild.
-func group(cmd *exec.Cmd) {
+// OwnGroup puts a command in a process group of its own, so that a Ctrl-C reaches only pbuild and a kill reaches its children too. It dies with pbuild.
+func OwnGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }

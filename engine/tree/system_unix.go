@@ -12,8 +12,8 @@ const gitSync = "all"
 
 func (r *Repo) sync() error { return nil }
 
-// group puts a command in a process group of its own, so that a Ctrl-C reaches only pbuild and a kill reaches its children too.
-func group(cmd *exec.Cmd) {
+// OwnGroup puts a command in a process group of its own, so that a Ctrl-C reaches only pbuild and a kill reaches its children too.
+func OwnGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }

@@ -292,8 +292,19 @@ func TestKeepAndDrop(t *testing.T) {
 	if !r.isWhole(ctx, kept) || !r.isWhole(ctx, dropped) || !r.isWhole(ctx, loose) || r.isWhole(ctx, digest.Of(nil)) || r.isWhole(ctx, digest.Digest{}) {
 		t.Error("isWhole is wrong before")
 	}
-	if err := r.Drop(ctx, func(d digest.Digest) bool { return d == kept || d == packed }); err != nil {
+	live := func(d digest.Digest) bool { return d == kept || d == packed }
+	stay, gone, err := r.Shares(ctx, live)
+	if err != nil || stay.Trees != 2 || gone.Trees != 1 || gone.Bytes == 0 || gone.Bytes > stay.Bytes {
+		t.Errorf("before the drop %+v are to stay and %+v to go, %v", stay, gone, err)
+	}
+	if !r.isWhole(ctx, dropped) {
+		t.Error("a tree that was only counted is gone")
+	}
+	if err := r.Drop(ctx, live); err != nil {
 		t.Fatal(err)
+	}
+	if _, gone, err = r.Shares(ctx, live); err != nil || gone != (Share{}) {
+		t.Errorf("after the drop %+v are to go, %v", gone, err)
 	}
 	other, err := Open(ctx, r.dir)
 	if err != nil {

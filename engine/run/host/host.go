@@ -110,9 +110,12 @@ func (r *Runner) Has(state task.Key) bool {
 // Trim removes states, least recently used first, until at most budget bytes are left, and whatever killed runs left behind. States in use stay. It
 // returns the bytes freed. Only the process that holds the workspace's lock may call it.
 func (r *Runner) Trim(budget int64) (int64, error) {
-	freed, err := r.states.trim(budget)
+	freed, err := r.states.trim(budget, false)
 	return freed, errors.Join(err, sweepScratch(r.runs()))
 }
+
+// Excess is the number of bytes that Trim would free. It removes nothing.
+func (r *Runner) Excess(budget int64) (int64, error) { return r.states.trim(budget, true) }
 
 // runs is where runs that keep nothing have their scratch directories.
 func (r *Runner) runs() string { return filepath.Join(r.opt.Scratch, "run") }

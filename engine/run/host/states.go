@@ -209,8 +209,9 @@ func (s *store) forget(name string) error {
 }
 
 // trim removes states, least recently used first, until what is left holds at most budget bytes, and whatever no state needs. It returns the bytes
-// freed. A state that is all below others stays as long as one of these: to remove it would free nothing.
-func (s *store) trim(budget int64) (int64, error) {
+// freed; where dry, those that it would free, and removes nothing. A state that is all below others stays as long as one of these: to remove it would
+// free nothing.
+func (s *store) trim(budget int64, dry bool) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	metas, err := s.list()
@@ -233,6 +234,7 @@ func (s *store) trim(budget int64) (int64, error) {
 		}
 		total += sizes[id]
 	}
+	before := total
 	only := func(id string) bool { return needed[id] == 1 }
 	frees := func(m *meta) bool { return s.pinned[m.Name] == 0 && slices.ContainsFunc(m.all(), only) }
 	for total > budget {
@@ -242,8 +244,10 @@ func (s *store) trim(budget int64) (int64, error) {
 		}
 		m := metas[i]
 		metas = slices.Delete(metas, i, i+1)
-		if err := s.forget(m.Name); err != nil {
-			return 0, err
+		if !dry {
+			if err := s.forget(m.Name); err != nil {
+				return 0, err
+			}
 		}
 		for _, id := range m.all() {
 			if needed[id]--; needed[id] == 0 {
@@ -251,7 +255,21 @@ func (s *store) trim(budget int64) (int64, error) {
 			}
 		}
 	}
+	if dry {
+		return before - total + s.unnamed(needed), nil
+	}
 	return s.sweep()
+}
+
+// unnamed is the size of the layers that nobody uses and that are not in named.
+func (s *store) unnamed(named map[string]int) (size int64) {
+	layers, _ := os.ReadDir(s.path("layers"))
+	for _, l := range layers {
+		if _, ok := named[l.Name()]; !ok && s.pinned[l.Name()] == 0 {
+			size += diskUse(s.layer(l.Name()))
+		}
+	}
+	return size
 }
 
 // sweep removes layers that no state names and nobody uses, and what killed runs left.

@@ -62,7 +62,14 @@ func TestTrimTakesTheLeastRecentlyUsed(t *testing.T) {
 	use := shell("true")
 	use.Start.State = a
 	stdout(t, r, use)
+	would, err := r.Excess(250000)
+	if err != nil || !r.Has(b) {
+		t.Errorf("Excess: %v; b is still there: %v", err, r.Has(b))
+	}
 	freed, err := r.Trim(250000)
+	if freed != would {
+		t.Errorf("%d bytes were to be freed, and %d were", would, freed)
+	}
 	if err != nil || freed < 100000 {
 		t.Errorf("freed %d, %v", freed, err)
 	}
