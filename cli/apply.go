@@ -411,7 +411,7 @@ func (j *journal) Append(records []*task.Record) error {
 
 // retries and backoff are for infra and provider failures, never for verdicts.
 const (
-	retries = 3
+	retries = 2 // three tries in all
 	backoff = time.Second
 )
 

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"path"
@@ -89,9 +90,17 @@ func (s *Samples) command(ctx context.Context, spec *kind.SampleSpec, a *task.At
 	case res.Exit != 0:
 		out.Outcome = string(verdict.AgentCrash)
 	}
-	end, refused, err := s.endTree(ctx, a.Input("base").Digest, res.Changes)
+	end, refused, left, err := s.endTree(ctx, a.Input("base").Digest, res.Changes)
 	if err != nil {
 		return out, spent{err}
+	}
+	if left != nil {
+		if out.Evidence, err = withIgnored(out.Evidence, left); err != nil {
+			return out, spent{err}
+		}
+		if end == a.Input("base").Digest && out.Reason == "" {
+			out.Reason = fmt.Sprintf("all that it changed, %d new files such as %.100q, is what the tree's .gitignore leaves out", left.Count, left.Paths[0])
+		}
 	}
 	if maps.Copy(refused, res.Skipped); len(refused) > 0 {
 		out.Flags = append(out.Flags, verdict.FlagLeftOut)
@@ -110,16 +119,33 @@ type spent struct{ error }
 func (spent) Final() bool     { return true }
 func (e spent) Unwrap() error { return e.error }
 
-// endTree is base with what the agent changed, and the paths of which no tree can hold what became of them.
-func (s *Samples) endTree(ctx context.Context, base digest.Digest, changes []run.Change) (end digest.Digest, refused map[string]string, err error) {
+// endTree is base with what the agent changed, the paths of which no tree can hold what became of them, and those that .gitignore leaves out; nil where
+// there is none.
+func (s *Samples) endTree(ctx context.Context, base digest.Digest, changes []run.Change) (end digest.Digest, refused map[string]string, left *ignored, err error) {
 	edits := make([]tree.Edit, len(changes))
 	for i, ch := range changes {
 		edits[i] = tree.Edit{Path: ch.Path, Mode: ch.Mode, Content: ch.Content}
 	}
 	edits, refused = tree.Holdable(edits)
-	if edits, err = s.Trees.Unignored(ctx, base, edits); err != nil {
-		return end, nil, err
+	edits, paths, err := s.Trees.Unignored(ctx, base, edits)
+	if err != nil {
+		return end, nil, nil, err
+	}
+	if len(paths) > 0 {
+		left = &ignored{len(paths), paths[:min(len(paths), shownIgnored)]}
 	}
 	end, err = s.Trees.Edit(ctx, base, edits)
-	return end, refused, err
+	return end, refused, left, err
+}
+
+// shownIgnored is how many ignored paths a record names: a build may leave a hundred thousand.
+const shownIgnored = 100
+
+func withIgnored(evidence []byte, left *ignored) ([]byte, error) {
+	var e runEvidence
+	if err := json.Unmarshal(evidence, &e); err != nil {
+		return nil, err
+	}
+	e.Ignored = left
+	return json.Marshal(e)
 }

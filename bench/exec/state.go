@@ -27,9 +27,32 @@ type Commands struct {
 	remaking singleflight.Group
 }
 
-// stateEvidence is what a state's record says of its workspace, so that one made again can be compared.
-type stateEvidence struct {
-	Manifest digest.Digest `json:"manifest"`
+// runEvidence is what a command's record says beside its outcome.
+type runEvidence struct {
+	Manifest digest.Digest `json:"manifest"`              // of the workspace of a state, so that one made again can be compared
+	TimedOut *firstRun     `json:"timed_out,omitempty"`   // the run that this one confirms
+	Drifts   []drift       `json:"state_drift,omitempty"` // states that were made again for it and came out different
+	Ignored  *ignored      `json:"ignored,omitempty"`     // of an agent
+}
+
+// A firstRun ran into a time limit before this one did.
+type firstRun struct {
+	Seconds float64       `json:"seconds"`
+	Reason  string        `json:"reason"`
+	Log     digest.Digest `json:"log"`
+}
+
+// A drift is a state that was lost, and is another since it was made again.
+type drift struct {
+	State string        `json:"state"` // its address
+	Was   digest.Digest `json:"was"`
+	Is    digest.Digest `json:"is"`
+}
+
+// ignored are new files that the base tree's .gitignore leaves out of a candidate.
+type ignored struct {
+	Count int      `json:"count"`
+	Paths []string `json:"paths"` // the first of them
 }
 
 // State runs a command that leaves a state.
@@ -108,29 +131,29 @@ func (c *Commands) command(declared *kind.Command, in *kind.Runtime, a *task.Att
 
 // execute runs an attempt's command and says how that ended.
 func (c *Commands) execute(ctx context.Context, cmd *run.Command, a *task.Attempt) (task.Outcome, *run.Result, error) {
-	res, err := c.run(ctx, cmd, a)
+	res, drifts, err := c.run(ctx, cmd, a)
 	if err != nil {
 		out, err := unstarted(c.Blobs, err)
 		return out, nil, err
 	}
-	out, err := c.outcome(res, cmd, a)
+	out, err := c.outcome(res, cmd, a, drifts)
 	return out, res, err
 }
 
 // run runs cmd, and makes the state below again as often as it turns out to be lost.
-func (c *Commands) run(ctx context.Context, cmd *run.Command, a *task.Attempt) (*run.Result, error) {
+func (c *Commands) run(ctx context.Context, cmd *run.Command, a *task.Attempt) (res *run.Result, drifts []drift, err error) {
 	for tries := 0; ; tries++ {
-		res, err := c.Runner.Run(ctx, cmd)
+		res, err = c.Runner.Run(ctx, cmd)
 		var lost *run.LostState
 		if !errors.As(err, &lost) || tries == 3 {
-			return res, err
+			return res, drifts, err
 		}
 		below := a.Input(kind.Below)
 		if below == nil || below.Attempt == nil {
-			return nil, fmt.Errorf("%w, and nothing says how it was made", err)
+			return nil, nil, fmt.Errorf("%w, and nothing says how it was made", err)
 		}
-		if err := c.remake(ctx, below.Attempt()); err != nil {
-			return nil, err
+		if drifts, err = c.remake(ctx, below.Attempt()); err != nil {
+			return nil, nil, err
 		}
 	}
 }
@@ -152,35 +175,39 @@ func unstarted(blobs task.Blobs, err error) (out task.Outcome, _ error) {
 	return out, err
 }
 
-// remake makes a lost state again, once for all that ask for it at the same time. It is part of the task that needs the state, and is recorded nowhere.
-func (c *Commands) remake(ctx context.Context, a *task.Attempt) error {
-	_, err, _ := c.remaking.Do(a.Key.String(), func() (any, error) {
+// remake makes a lost state again, once for all that ask for it at the same time. It is part of the tasks that need the state, and has no record of its own.
+func (c *Commands) remake(ctx context.Context, a *task.Attempt) ([]drift, error) {
+	made, err, _ := c.remaking.Do(a.Key.String(), func() (any, error) {
 		if c.Runner.Has(a.Key) {
-			return nil, nil
+			return []drift(nil), nil
 		}
 		spec := a.Task.Spec.(*kind.StateSpec)
 		cmd, err := c.stateCommand(spec, a)
 		if err != nil {
 			return nil, err
 		}
-		res, err := c.run(ctx, cmd, a)
+		res, drifts, err := c.run(ctx, cmd, a)
 		if err != nil {
 			return nil, err
 		}
 		if res.Exit != 0 || res.TimedOut != "" {
 			return nil, fmt.Errorf("the lost state of %s could not be made again: its command, which once exited with 0, %s", a.Address, ended(res))
 		}
-		if was := recordedManifest(a); a.Note != nil && !was.IsZero() && was != res.Manifest {
-			a.Note(verdict.FlagStateDrift, fmt.Sprintf("%s made again differs from what its record saw: %s, was %s", a.Address, res.Manifest.Short(), was.Short()))
+		if was := recordedManifest(a); !was.IsZero() && was != res.Manifest {
+			drifts = append(drifts, drift{a.Address, was, res.Manifest})
+			if a.Note != nil {
+				a.Note(verdict.FlagStateDrift, fmt.Sprintf("%s made again differs from what its record saw: %s, was %s", a.Address, res.Manifest.Short(), was.Short()))
+			}
 		}
-		return nil, nil
+		return drifts, nil
 	})
-	return err
+	drifts, _ := made.([]drift)
+	return drifts, err
 }
 
 // recordedManifest is the manifest of the workspace when the lost state was first made; zero if that is not known.
 func recordedManifest(a *task.Attempt) digest.Digest {
-	var e stateEvidence
+	var e runEvidence
 	if a.Record != nil {
 		_ = json.Unmarshal(a.Record.Evidence, &e) // evidence of another form only means that nothing can be compared
 	}
@@ -188,7 +215,7 @@ func recordedManifest(a *task.Attempt) digest.Digest {
 }
 
 // outcome is the part of an outcome that all commands share: verdict, exit, log, flags and where it ran.
-func (c *Commands) outcome(res *run.Result, cmd *run.Command, a *task.Attempt) (task.Outcome, error) {
+func (c *Commands) outcome(res *run.Result, cmd *run.Command, a *task.Attempt, drifts []drift) (task.Outcome, error) {
 	out := task.Outcome{
 		Status: task.OK, Verdict: task.Pass, Exit: res.Exit, Node: c.Node,
 		Isolation: lowest(a, res.Isolation.String()), Limits: res.Limits, Environment: environmentOf(a.Task.Spec),
@@ -214,6 +241,9 @@ func (c *Commands) outcome(res *run.Result, cmd *run.Command, a *task.Attempt) (
 	if out.Verdict == task.Pass && cmd.Limits.Wall > 0 && res.Elapsed > cmd.Limits.Wall*4/5 {
 		out.Flags = append(out.Flags, verdict.FlagNearLimit)
 	}
+	if len(drifts) > 0 {
+		out.Flags = append(out.Flags, verdict.FlagStateDrift)
+	}
 	if out.Verdict != task.Pass {
 		out.Tail = tail(res.Log)
 	}
@@ -221,7 +251,11 @@ func (c *Commands) outcome(res *run.Result, cmd *run.Command, a *task.Attempt) (
 	if out.Log, err = c.Blobs.Put(res.Log); err != nil {
 		return out, err
 	}
-	out.Evidence, err = json.Marshal(stateEvidence{Manifest: res.Manifest})
+	e := runEvidence{Manifest: res.Manifest, Drifts: drifts}
+	if b := a.Before; b != nil {
+		e.TimedOut = &firstRun{b.Elapsed.Seconds(), b.Reason, b.Log}
+	}
+	out.Evidence, err = json.Marshal(e)
 	return out, err
 }
 

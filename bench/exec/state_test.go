@@ -136,7 +136,7 @@ func TestLostStates(t *testing.T) {
 
 func TestStateDrift(t *testing.T) {
 	_, _, prepare, _, _ := chain()
-	evidence, err := json.Marshal(stateEvidence{Manifest: digest.Of([]byte("first"))})
+	evidence, err := json.Marshal(runEvidence{Manifest: digest.Of([]byte("first"))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,11 +145,12 @@ func TestStateDrift(t *testing.T) {
 		var notes []string
 		prepare.Note = func(code, detail string) { notes = append(notes, code) }
 		s := &scripted{script: func(*run.Command) *run.Result { return &run.Result{Manifest: digest.Of([]byte(manifest))} }}
-		if err := newCommands(s).remake(t.Context(), prepare); err != nil {
+		found, err := newCommands(s).remake(t.Context(), prepare)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if got := slices.Contains(notes, "state_drift"); got != drifts {
-			t.Errorf("made again as %s: drift %v", manifest, got)
+		if got := slices.Contains(notes, "state_drift"); got != drifts || len(found) > 0 != drifts {
+			t.Errorf("made again as %s: drift %v, %v", manifest, got, found)
 		}
 	}
 }
@@ -207,6 +208,21 @@ func TestHowCommandsEnd(t *testing.T) {
 		if has != (c.of == kind.Build) {
 			t.Errorf("%s: outputs %v", c.of.Name, out.Outputs)
 		}
+	}
+}
+
+// A time-out that a second run confirms keeps what the first one was.
+func TestConfirmedTimeOut(t *testing.T) {
+	s := &scripted{script: func(*run.Command) *run.Result { return &run.Result{TimedOut: "wall"} }}
+	a := stateAttempt(kind.Build, "x", nil)
+	a.Alone, a.Before = true, &task.Record{Elapsed: 90 * time.Second, Outcome: task.Outcome{Reason: "ran into its wall time limit", Log: digest.Of([]byte("log"))}}
+	out, err := newCommands(s).State(t.Context(), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var e runEvidence
+	if err := json.Unmarshal(out.Evidence, &e); err != nil || e.TimedOut == nil || *e.TimedOut != (firstRun{90, "ran into its wall time limit", digest.Of([]byte("log"))}) {
+		t.Errorf("%s, %v", out.Evidence, err)
 	}
 }
 

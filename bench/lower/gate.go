@@ -32,6 +32,10 @@ func (l *lowerer) gate(b *decl.Block, out *lowered) {
 	refs, _ := get[[]decl.Ref](l, b, "instances", nil)
 	l.under(b, nil, func() {
 		for _, in := range l.instancesOf(refs, at(b, "instances")) {
+			if in.derive && len(policy.States) < 2 {
+				l.errorf(at(b, "states"), nil, "Lists cannot be derived", "%s has neither fail_to_pass nor pass_to_pass, and it takes both states to find them. Give the lists, or leave `states` out.", in.ref)
+				return
+			}
 			steps := l.verdict(in.instance, policy)
 			last := steps[len(steps)-1].Task
 			out.gated = append(out.gated, gated{in.instance, last})

@@ -35,10 +35,8 @@ func protect(format string, argv []string, cwd string, declared ...[]string) []s
 		}
 	case program == "make" || program == "gmake":
 		globs = append(globs, makefiles(argv, cwd)...)
-	case names(argv, "cargo"): // a shell's text, which may go anywhere first
+	case names(argv, "cargo"): // a shell's text, which may go anywhere first; make's there may be generated, and is left alone
 		globs = append(globs, "**/.cargo/**")
-	case names(argv, "make"):
-		globs = append(globs, "**/GNUmakefile", "**/makefile", "**/Makefile")
 	}
 	return sorted(globs)
 }

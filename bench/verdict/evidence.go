@@ -90,6 +90,7 @@ type Evidence struct {
 	FailToPass  []string          `json:"fail_to_pass"` // sorted
 	PassToPass  []string          `json:"pass_to_pass"`
 	Unstable    []string          `json:"unstable,omitempty"`     // not derived: results differ between attempts, or the name holds an address
+	Hidden      []string          `json:"hidden,omitempty"`       // not derived: they pass on gold, and a panic elsewhere kept them from running on base
 	AlreadyPass []string          `json:"already_pass,omitempty"` // of fail_to_pass, on base
 	Base        []AttemptEvidence `json:"base,omitempty"`
 	Gold        []AttemptEvidence `json:"gold,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	"pbuild/bench/kind"
 	"pbuild/engine/task"
@@ -320,7 +321,8 @@ func (g *gate) row(results []map[string]Result, attempts []Attempt, id string) [
 var pointer = regexp.MustCompile(`0x[0-9a-fA-F]{6,}`)
 
 // derive makes the lists: failed or absent on base and passed on gold; passed on both. An id whose results disagree between the attempts of
-// one state, or whose name holds an address, is left out and said to be unstable: no candidate could be held to it.
+// one state, or whose name holds an address, is left out and said to be unstable: no candidate could be held to it. One that a panic of another test
+// hid on base is left out too: it may have passed there.
 func (g *gate) derive(base, gold []map[string]Result) {
 	g.e.Derived = true
 	ids := map[string]bool{}
@@ -337,10 +339,37 @@ func (g *gate) derive(base, gold []map[string]Result) {
 		case g1 == 0:
 		case b > 0:
 			g.e.PassToPass = append(g.e.PassToPass, id)
+		case g.hidden(base, id):
+			g.e.Hidden = append(g.e.Hidden, id)
 		case failedOrAbsent(base, id):
 			g.e.FailToPass = append(g.e.FailToPass, id)
 		}
 	}
+}
+
+// hidden says whether an id has no result in an attempt on base in which a test of its package panicked, but not one that it is part of.
+func (g *gate) hidden(base []map[string]Result, id string) bool {
+	for i, m := range base {
+		if _, ok := m[id]; ok {
+			continue
+		}
+		for _, culprit := range g.in.Base[i].Score.Culprits {
+			if goDir(culprit) == goDir(id) && !strings.HasPrefix(id, culprit+"/") && !failedAbove(m, id) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// failedAbove says whether a test that id is a subtest of has failed.
+func failedAbove(results map[string]Result, id string) bool {
+	for i := strings.LastIndexByte(id, '/'); i > 0; i = strings.LastIndexByte(id[:i], '/') {
+		if results[id[:i]] == Failed {
+			return true
+		}
+	}
+	return false
 }
 
 func passes(results []map[string]Result, id string) int {

@@ -231,6 +231,22 @@ func TestGateDerives(t *testing.T) {
 	}
 }
 
+// What a panic of another test kept from running on base may have passed there: it is in no list. What the panicking test contains has failed with it.
+func TestGateDerivesNoHiddenIDs(t *testing.T) {
+	spec := &kind.VerdictSpec{States: []string{"base", "gold"}, Format: "gotest"}
+	in := setUp()
+	in.Base, in.Gold = []Attempt{goRun(t, spec, "A- B+ sub:D+")}, []Attempt{goRun(t, spec, "A+ A/x+ B+ C+ sub:D+ sub:E+")}
+	in.Base[0].Score.Culprits = []string{"TestA"}
+	r, _ := Gate(spec, in)
+	for _, c := range []struct{ got, want []string }{
+		{r.FailToPass, []string{"TestA", "TestA/x", "sub:TestE"}}, {r.PassToPass, []string{"TestB", "sub:TestD"}}, {r.Hidden, []string{"TestC"}},
+	} {
+		if diff := cmp.Diff(c.want, c.got); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
 func TestGateDerivesNothing(t *testing.T) {
 	spec := &kind.VerdictSpec{States: []string{"base", "gold"}, Format: "gotest", CompileFailure: "admit"}
 	for _, c := range []struct {

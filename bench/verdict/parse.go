@@ -33,8 +33,8 @@ type suite struct {
 	onLog       bool              // it was read from the log, which may be cut
 }
 
-// Parse reads one run. Expected replaces the lists of a spec that derives them; nil there means that a gate is about to.
-// Every format but exit needs at least one expected id, or Derive.
+// Parse reads one run. Expected, where it is not nil, is what a gate derived, and stands for the spec's empty lists.
+// Every format but exit needs at least one expected id, or Derive: then a gate is about to derive them.
 func Parse(spec *kind.ScoreSpec, in Input, expected *Expected) Score {
 	s := parse(spec, in, expected)
 	if in.OutOfMem && s.Verdict != task.Pass {
@@ -64,13 +64,12 @@ func parse(spec *kind.ScoreSpec, in Input, expected *Expected) Score {
 		su.broken = fmt.Sprintf("no parser for format %q", spec.Format)
 	}
 	f2p, p2p := spec.FailToPass, spec.PassToPass
-	derive := spec.Derive && expected == nil
-	if spec.Derive && expected != nil {
+	if expected != nil {
 		f2p, p2p = expected.FailToPass, expected.PassToPass
 	}
 	s.BuildFailed, s.SetupFailed, s.Culprits = su.buildFailed, su.setupFailed, su.culprits
-	s.match(&su, in, f2p, p2p, derive)
-	s.judge(&su, derive)
+	s.match(&su, in, f2p, p2p, spec.Derive)
+	s.judge(&su, spec.Derive)
 	return s
 }
 

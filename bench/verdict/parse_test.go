@@ -138,7 +138,7 @@ func TestParseLists(t *testing.T) {
 	if s := Parse(&kind.ScoreSpec{Format: "gotest"}, pass, nil); s.Reason != ToolError {
 		t.Errorf("nothing is expected: %+v", s)
 	}
-	if s := Parse(&kind.ScoreSpec{Format: "gotest", Derive: true}, pass, &Expected{FailToPass: []string{"TestA"}}); s.Verdict != task.Pass || s.Total != 1 || s.Found != nil {
+	if s := Parse(&kind.ScoreSpec{Format: "gotest"}, pass, &Expected{FailToPass: []string{"TestA"}}); s.Verdict != task.Pass || s.Total != 1 || s.Found != nil {
 		t.Errorf("derived lists: %+v", s)
 	}
 	if s := Parse(&kind.ScoreSpec{Format: "gotest", FailToPass: []string{"TestA", "TestA"}}, pass, nil); s.Total != 1 {

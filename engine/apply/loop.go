@@ -241,11 +241,12 @@ func (l *loop) commit(a sched.Action) {
 		l.step(sched.Event{Type: sched.Committed, Task: a.Task, Rejected: l.rejected(a.Task, a.Record)})
 		return
 	}
-	if l.fatal != nil {
+	frozen := t.Spec.Kind().Frozen
+	if l.fatal != nil && !frozen { // what cannot be made again is tried by itself all the same
 		l.step(sched.Event{Type: sched.Lost, Task: a.Task, Cause: l.fatal.Error()})
 		return
 	}
-	l.commits.add(a.Task, a.Record, t.Spec.Kind().Frozen)
+	l.commits.add(a.Task, a.Record, frozen)
 }
 
 // committed lets a batch's tasks be done. Where it could not be appended, the apply starts nothing more, and says so in the end.

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -25,5 +26,32 @@ func TestLostSampleIsNotRunAgain(t *testing.T) {
 	}
 	if gone == (digest.Digest{}) {
 		t.Error("the sample gave nothing")
+	}
+}
+
+// A sample that has come to its end is tried to be recorded even after another batch could not be: it was paid for.
+func TestSampleIsRecordedAfterAFailedBatch(t *testing.T) {
+	w := newWorld(t)
+	w.add(&spec{kind: testKind, name: "a"})
+	w.add(&spec{kind: frozenKind, name: "sample"})
+	failed := make(chan bool)
+	w.j.refuse = func(rs []*task.Record) bool {
+		if rs[0].Address != "task.a" {
+			return false
+		}
+		close(failed)
+		return true
+	}
+	w.run = func(_ context.Context, a *task.Attempt) (task.Outcome, error) {
+		if a.Address == "task.sample" {
+			<-failed
+		}
+		return compute(a), nil
+	}
+	if _, err := w.try(context.Background()); err == nil {
+		t.Error("an apply whose journal failed has no error")
+	}
+	if w.j.Latest("task.sample") == nil || w.j.Latest("task.a") != nil {
+		t.Errorf("recorded are %v", w.j.byAddr)
 	}
 }

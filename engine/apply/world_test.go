@@ -73,6 +73,7 @@ type journal struct {
 	byKey   map[task.Key]*task.Record
 	byAddr  map[string]*task.Record
 	limit   int
+	refuse  func([]*task.Record) bool // batches that it does not take; nil: none
 	batches [][]*task.Record
 	applies int
 }
@@ -98,7 +99,7 @@ func (j *journal) Latest(address string) *task.Record {
 func (j *journal) Append(rs []*task.Record) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.limit == 0 {
+	if j.limit == 0 || j.refuse != nil && j.refuse(rs) {
 		return errFull
 	}
 	j.limit--

@@ -45,10 +45,12 @@ func (r *Repo) whole(ctx context.Context, tree digest.Digest) bool {
 // Keep makes trees durable and gives each a ref, so that no collection takes it.
 func (r *Repo) Keep(ctx context.Context, trees ...digest.Digest) error {
 	var want strings.Builder
+	seen := map[digest.Digest]bool{} // git takes no ref twice
 	for _, t := range trees {
-		if r.kept(t) {
+		if seen[t] || r.kept(t) {
 			continue
 		}
+		seen[t] = true
 		id, ok := t.Git()
 		if !ok || !r.isWhole(ctx, t) {
 			if err := ctx.Err(); err != nil {

@@ -282,7 +282,7 @@ func TestKeepAndDrop(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // again is nothing
-		if err := r.Keep(ctx, kept, dropped, packed); err != nil {
+		if err := r.Keep(ctx, kept, dropped, kept, packed); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -22,10 +22,11 @@ func Holdable(edits []Edit) (kept []Edit, refused map[string]string) {
 }
 
 // Unignored returns the edits without those that add files which the .gitignore files of base leave out of commits: what a build or an editor dropped there.
-func (r *Repo) Unignored(ctx context.Context, base digest.Digest, edits []Edit) ([]Edit, error) {
+// ignored are the paths of these, in the order of the edits.
+func (r *Repo) Unignored(ctx context.Context, base digest.Digest, edits []Edit) (kept []Edit, ignored []string, err error) {
 	entries, err := r.Entries(ctx, base)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	tracked := make(map[string]bool, len(entries))
 	rules := map[string]*ignoreFile{} // by directory
@@ -36,18 +37,19 @@ func (r *Repo) Unignored(ctx context.Context, base digest.Digest, edits []Edit) 
 		}
 		content, err := r.Read(ctx, e.Blob)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		f := parseIgnore(parent(e.Path), content)
 		rules[f.dir] = &f
 	}
-	var kept []Edit
 	for _, e := range edits {
 		if tracked[e.Path] || e.Mode == 0 || !leftOut(rules, e.Path) {
 			kept = append(kept, e)
+		} else {
+			ignored = append(ignored, e.Path)
 		}
 	}
-	return kept, nil
+	return kept, ignored, nil
 }
 
 // leftOut says whether the rules leave out a file: by itself or by a directory above it.

@@ -26,13 +26,16 @@ func TestUnignored(t *testing.T) {
 		edits = append(edits, Edit{Path: p, Mode: 0o644, Content: []byte("x")})
 	}
 	edits = append(edits, Edit{Path: "gone.o"})
-	got, err := r.Unignored(ctx, base, edits)
+	got, ignored, err := r.Unignored(ctx, base, edits)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var paths []string
 	for _, e := range got {
 		paths = append(paths, e.Path)
+	}
+	if want := []string{"a.o", "build/x/y", "lib/other.o"}; !slices.Equal(ignored, want) {
+		t.Errorf("ignored %q, want %q", ignored, want)
 	}
 	if want := []string{"a.c", "kept.o", "lib/keep.o", "sub/build/z", "gone.o"}; !slices.Equal(paths, want) {
 		t.Errorf("kept %q, want %q", paths, want)
