@@ -297,9 +297,10 @@ func TestProtect(t *testing.T) {
 		{"gotest", "go test ./...", "a/b", "**/*_test.go **/testdata/** a/b/go.work* a/go.work* go.work* own/** ~a/b/vendor/** ~a/vendor/** ~vendor/**"},
 		{"junit", "python3 -m pytest -q", "", "**/*.pth **/.pytest.ini **/.pytest.toml **/conftest.py **/pytest.ini **/pytest.toml **/setup.cfg **/tox.ini " +
 			"_pytest.* _pytest/** own/** pytest.* pytest/** sitecustomize.* sitecustomize/** usercustomize.* usercustomize/**"},
-		{"junit", "mvn test", "", "own/**"},
-		{"exit", "/usr/bin/cargo test", "", ".cargo/** own/**"},
-		{"exit", "cargo test", "crates/a", ".cargo/** crates/.cargo/** crates/a/.cargo/** own/**"},
+		{"junit", "mvn test", "a", ".mvn/** a/.mvn/** own/**"},
+		{"exit", "/usr/bin/cargo test", "", ".cargo/** own/** rust-toolchain rust-toolchain.toml"},
+		{"exit", "cargo test", "a", ".cargo/** a/.cargo/** a/rust-toolchain a/rust-toolchain.toml own/** rust-toolchain rust-toolchain.toml"},
+		{"tap", "npm test", "", ".mocharc.* .npmrc .pnpmfile.* .yarn/plugins/** .yarn/releases/** .yarnrc .yarnrc.yml ava.config.* jest.config.* own/** pnpm-workspace.yaml vitest.config.*"},
 		{"exit", "make test", "", "GNUmakefile Makefile makefile own/**"},
 		{"exit", "make -C sub -j4 test", "dir", "dir/sub/GNUmakefile dir/sub/Makefile dir/sub/makefile own/**"},
 		{"exit", "make -f build.mk --file=more.mk -fthird.mk", "", "build.mk more.mk own/** third.mk"},
@@ -318,7 +319,7 @@ func TestProgramsAreFoundInTheTextOfAShell(t *testing.T) {
 		{"sh|-c|cd x && pytest -q --junitxml=r.xml", "**/conftest.py", true}, {"python3|-m|pytest", "**/conftest.py", true}, {"/venv/bin/py.test", "**/conftest.py", true},
 		{"mvn|test", "**/conftest.py", false},
 		{"sh|-c|cd x && make test", "**/Makefile", true}, {"env|A=b|make|test", "**/GNUmakefile", true}, {"sh|-c|cargo test | tee log", "**/.cargo/**", true},
-		{"sh|check.sh", "**/Makefile", false},
+		{"sh|check.sh", "**/Makefile", false}, {"sh|-c|pnpm test > log", ".npmrc", true}, {"node|--test", ".npmrc", false},
 	} {
 		if got := slices.Contains(protect("junit", strings.Split(c.argv, "|"), ""), c.glob); got != c.want {
 			t.Errorf("%s: %s is protected: %t", c.argv, c.glob, got)

@@ -30,9 +30,7 @@ func protect(format string, argv []string, cwd string, declared ...[]string) []s
 	}
 	switch {
 	case program == "cargo":
-		for _, dir := range upwards(cwd) {
-			globs = append(globs, path.Join(dir, ".cargo/**"))
-		}
+		globs = append(globs, in(upwards(cwd), ".cargo/**", "rust-toolchain", "rust-toolchain.toml")...)
 	case program == "make" || program == "gmake":
 		globs = append(globs, makefiles(argv, cwd)...)
 	case names(argv, "cargo"): // a shell's text, which may go anywhere first
@@ -40,8 +38,34 @@ func protect(format string, argv []string, cwd string, declared ...[]string) []s
 	case names(argv, "make"):
 		globs = append(globs, "**/GNUmakefile", "**/makefile", "**/Makefile")
 	}
+	if slices.ContainsFunc(nodePrograms, func(p string) bool { return names(argv, p) }) {
+		globs = append(globs, in(upwards(cwd), nodeFiles...)...)
+	}
+	if names(argv, "mvn") {
+		globs = append(globs, in(upwards(cwd), ".mvn/**")...)
+	}
 	return sorted(globs)
 }
+
+// in are the files in each of the directories.
+func in(dirs []string, files ...string) []string {
+	var globs []string
+	for _, dir := range dirs {
+		for _, f := range files {
+			globs = append(globs, path.Join(dir, f))
+		}
+	}
+	return globs
+}
+
+// nodePrograms run what package.json names; nodeFiles are where they and the test runners that they start take options from: another shell, modules to load first.
+var (
+	nodePrograms = []string{"npm", "npx", "yarn", "mocha", "jest", "vitest"} // npm is in pnpm too
+	nodeFiles    = []string{
+		".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn/plugins/**", ".yarn/releases/**", ".pnpmfile.*", "pnpm-workspace.yaml",
+		".mocharc.*", "jest.config.*", "vitest.config.*", "ava.config.*",
+	}
+)
 
 // pytestFiles are what pytest takes its configuration and hooks from: it looks for them beside the tests that it is given, and upwards from there.
 var pytestFiles = []string{
