@@ -19,7 +19,7 @@ var (
 	Prepare        = &task.Kind{Name: "prepare", Version: 1, Opaque: true}
 	FetchGold      = &task.Kind{Name: "fetch.gold", Version: 1, Opaque: true}
 	Build          = &task.Kind{Name: "build", Version: 2, Opaque: true}
-	Test           = &task.Kind{Name: "test", Version: 2}
+	Test           = &task.Kind{Name: "test", Version: 3}
 	Score          = &task.Kind{Name: "score", Version: 1, Pure: true}
 	Verdict        = &task.Kind{Name: "verdict", Version: 2, Pure: true}
 	SamplePure     = &task.Kind{Name: "sample", Version: 1, Pure: true}   // oracle, nop, predictions

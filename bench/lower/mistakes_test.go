@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bmatcuk/doublestar/v4"
+
 	"pbuild/bench/decl"
 	"pbuild/bench/kind"
 	"pbuild/engine/digest"
@@ -307,6 +309,20 @@ func TestProtect(t *testing.T) {
 	} {
 		if got := strings.Join(protect(c.format, strings.Fields(c.argv), c.cwd, []string{"own/**"}), " "); got != c.want {
 			t.Errorf("%s, %s in %q: got %s, want %s", c.format, c.argv, c.cwd, got, c.want)
+		}
+	}
+}
+
+func TestInstalled(t *testing.T) {
+	for _, c := range []struct{ argv, cwd, path, want string }{
+		{"npm test", "", "node_modules/.bin/mocha", "yes"}, {"npm test", "", "node_modules/@x/y/z.js", "yes"}, {"npm test", "", "node_modules/.cache/x", "no"},
+		{"npm test", "a", "node_modules/x/i.js", "yes"}, {"npm test", "a", "a/node_modules/x/i.js", "yes"}, {"npm test", "a", "b/node_modules/x/i.js", "no"},
+		{".venv/bin/pytest", "", ".venv/bin/python", "yes"}, {"sh t", "", "venv/lib/python3.12/site-packages/_pytest/x.py", "yes"}, {"sh t", "", "venv/lib/python3.12/site-packages/calc/x.py", "no"},
+		{"./made/run", "sub", "sub/made/run", "yes"}, {"./made/run", "sub", "made/run", "no"}, {"/made/run", "", "made/run", "no"},
+	} {
+		match := func(g string) bool { return doublestar.MatchUnvalidated(g, c.path) }
+		if got := slices.ContainsFunc(installed(strings.Fields(c.argv), c.cwd), match); got != (c.want == "yes") {
+			t.Errorf("%s in %q: %s is watched: %t", c.argv, c.cwd, c.path, got)
 		}
 	}
 }

@@ -67,6 +67,19 @@ var (
 	}
 )
 
+// installed are the globs of the tools with which prepare may have filled the workspace and which the test runs, and of the program of the command itself, where it
+// is no tool of the machine: base's tree has none of them, and so nothing to put back. What tools write for themselves is not among them (node_modules/.cache).
+func installed(argv []string, cwd string) []string {
+	globs := in(upwards(cwd), "node_modules/.bin/**", "node_modules/[^.]*/**")
+	for _, venv := range []string{".venv", "venv"} {
+		globs = append(globs, in(upwards(cwd), venv+"/bin/**", venv+"/lib/python*/site-packages/{pytest,_pytest,pluggy}/**")...)
+	}
+	if len(argv) > 0 && strings.Contains(argv[0], "/") && !path.IsAbs(argv[0]) && !isGlob(argv[0]) {
+		globs = append(globs, path.Join(cwd, argv[0]))
+	}
+	return sorted(globs)
+}
+
 // pytestFiles are what pytest takes its configuration and hooks from: it looks for them beside the tests that it is given, and upwards from there.
 var pytestFiles = []string{
 	"**/conftest.py", "**/pytest.ini", "**/.pytest.ini", "**/pytest.toml", "**/.pytest.toml", "**/tox.ini", "**/setup.cfg", "**/*.pth",
