@@ -43,7 +43,7 @@ func specs() map[string]task.Spec {
 		"fetch.gold":      state(FetchGold),
 		"build":           state(Build),
 		"test":            &TestSpec{Runtime: rt, Command: cmd, Reports: []string{"r.xml"}, Protect: []string{"*_test.go"}, Watch: []string{"venv/bin/**"}, Attempt: 1},
-		"score":           &ScoreSpec{Format: "gotest", FailToPass: []string{"A"}, PassToPass: []string{"B"}, Derive: true, Parser: 1, Command: []string{"go"}},
+		"score":           &ScoreSpec{Format: "gotest", FailToPass: []string{"A"}, PassToPass: []string{"B"}, Derive: true, Parser: 1, Command: []string{"go"}, Cwd: "sub"},
 		"verdict": &VerdictSpec{Format: "gotest", FailToPass: []string{"A"}, PassToPass: []string{"B"}, States: []string{"base"}, Attempts: 1, Quorum: "all",
 			CompileFailure: "reject", Strict: true, Command: d("command"), Environment: d("environment"), OnReject: "error"},
 		"sample": &SampleSpec{Agent: "command", Version: "1", Config: d("c"), Prompt: data("p"), Prediction: data("x"), Statement: data("s"), Command: cmd, Runtime: rt,

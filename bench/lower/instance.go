@@ -192,6 +192,7 @@ func (l *lowerer) scoreOf(in *instance, test, gate task.ID) task.ID {
 		s.Command = in.test.command.Argv
 	}
 	if in.format == "gotest" {
+		s.Cwd = in.test.command.Cwd
 		deps = append(deps, task.Dep{On: in.patches, Role: kind.BaseTestTree, Output: kind.BaseTestTree})
 	}
 	if in.derive {

@@ -30,7 +30,7 @@ func setUp() GateInput {
 // whose setup failed.
 func goRun(t testing.TB, spec *kind.VerdictSpec, words string) Attempt {
 	t.Helper()
-	in := Input{Module: "m"}
+	in := Input{Modules: map[string]string{"m": "."}}
 	var out strings.Builder
 	event := func(fields map[string]string) {
 		b, _ := json.Marshal(fields)
