@@ -5,6 +5,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	"pbuild/bench/kind"
 	"pbuild/engine/task"
@@ -214,9 +215,21 @@ func (g *gate) base() (GateOutcome, string, bool) {
 	case len(failed) > 0:
 		g.e.BaseKind = TestFailure
 	default:
-		return GateNoTests, "on base no fail_to_pass test failed, and some have no result: " + some(g.e.FailToPass), true
+		return GateNoTests, "on base no fail_to_pass test failed, and some have no result: " + some(g.e.FailToPass) + g.stopped(), true
 	}
 	return "", "", true
+}
+
+// stopped names what may have kept tests on base from running: a file that could not be loaded can stop all the others (pytest is "Interrupted").
+func (g *gate) stopped() string {
+	var all []string
+	for _, a := range g.in.Base {
+		all = append(all, slices.DeleteFunc(slices.Clone(a.Score.OtherFailures), func(f string) bool { return !strings.HasSuffix(f, " failed]") })...)
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return "; " + some(sortedSet(all))
 }
 
 // baseExit is the exit format, which cannot tell a test that fails from one that does not compile: the base kind is none.

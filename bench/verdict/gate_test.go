@@ -27,7 +27,7 @@ func setUp() GateInput {
 }
 
 // goRun is a Go test run in a few words: "A+ B- sub:C?" is A passed, B failed, C skipped; "!dir" a package that does not build, "~dir" one
-// whose setup failed.
+// whose setup failed, "^dir" one that vet rejects.
 func goRun(t testing.TB, spec *kind.VerdictSpec, words string) Attempt {
 	t.Helper()
 	in := Input{Modules: map[string]string{"m": "."}}
@@ -48,6 +48,12 @@ func goRun(t testing.TB, spec *kind.VerdictSpec, words string) Attempt {
 			what := map[byte]string{'!': "build", '~': "setup"}[w[0]]
 			event(map[string]string{"Action": "output", "Package": pkg(dir), "Output": "FAIL\t" + pkg(dir) + " [" + what + " failed]\n"})
 			failed[pkg(dir)] = true
+			continue
+		} else if w[0] == '^' {
+			event(map[string]string{"Action": "build-output", "ImportPath": pkg(dir), "Output": "# [" + pkg(dir) + "]\n"})
+			event(map[string]string{"Action": "build-output", "ImportPath": pkg(dir), "Output": "./x_test.go:1:1: self-assignment\n"})
+			event(map[string]string{"Action": "fail", "Package": pkg(dir), "FailedBuild": pkg(dir)})
+			in.Exit = 1
 			continue
 		}
 		dir, test, found := strings.Cut(w[:len(w)-1], ":")
@@ -99,7 +105,10 @@ func TestGate(t *testing.T) {
 		{name: "strictly", spec: with(f2p("TestA", "TestB"), strict), base: "A- B+", gold: "A+ B+", outcome: BasePassed, reason: "strict: TestB passes on base"},
 		{name: "all pass", spec: f2p("TestA", "TestB"), base: "A+ B+", gold: "A+ B+", outcome: BasePassed},
 		{name: "absent is not failed", spec: f2p("TestA"), base: "B+", gold: "A+ B+", outcome: GateNoTests},
-		{name: "absent, and an unrelated package does not build", spec: f2p("TestA"), base: "B+ !sub", gold: "A+ B+", outcome: GateNoTests},
+		{name: "absent, and an unrelated package does not build", spec: f2p("TestA"), base: "B+ !sub", gold: "A+ B+", outcome: GateNoTests,
+			reason: "on base no fail_to_pass test failed, and some have no result: TestA; sub [build failed]"},
+		{name: "vet rejects the tests", spec: with(f2p("TestA"), admit), base: "^.", gold: "A+", outcome: GateNoTests,
+			reason: "on base no fail_to_pass test failed, and some have no result: TestA; . [vet failed]"},
 		{name: "skipped is not failed", spec: f2p("TestA"), base: "A? B+", gold: "A+ B+", outcome: GateNoTests},
 		{name: "does not compile", spec: with(f2p("TestA"), admit), base: "!.", gold: "A+", outcome: Admitted, base_: CompileFailure},
 		{name: "setup failed on base", spec: with(f2p("sub:TestA"), admit), base: "~sub B+", gold: "sub:A+ B+", outcome: Admitted, base_: CompileFailure},
