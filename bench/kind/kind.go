@@ -12,7 +12,7 @@ import (
 // The kinds. A version is raised by hand when the kind's result may differ for equal inputs.
 var (
 	Source         = &task.Kind{Name: "source", Version: 1}
-	Patches        = &task.Kind{Name: "patches", Version: 1, Pure: true}
+	Patches        = &task.Kind{Name: "patches", Version: 2, Pure: true}
 	Image          = &task.Kind{Name: "image", Version: 1}
 	RuntimePrepare = &task.Kind{Name: "runtime.prepare", Version: 1, Opaque: true}
 	Fetch          = &task.Kind{Name: "fetch", Version: 1, Opaque: true}
