@@ -52,6 +52,7 @@ func goRun(t testing.TB, spec *kind.VerdictSpec, words string) Attempt {
 		} else if w[0] == '^' {
 			event(map[string]string{"Action": "build-output", "ImportPath": pkg(dir), "Output": "# [" + pkg(dir) + "]\n"})
 			event(map[string]string{"Action": "build-output", "ImportPath": pkg(dir), "Output": "./x_test.go:1:1: self-assignment\n"})
+			event(map[string]string{"Action": "output", "Package": pkg(dir), "Output": "FAIL\t" + pkg(dir) + " [build failed]\n"})
 			event(map[string]string{"Action": "fail", "Package": pkg(dir), "FailedBuild": pkg(dir)})
 			in.Exit = 1
 			continue

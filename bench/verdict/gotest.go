@@ -60,6 +60,7 @@ func parseGoTest(in Input, command []string) suite {
 			g.plain(string(line))
 		}
 	}
+	g.vetted(in.Stderr)
 	g.settle()
 	return g.suite(in, command)
 }
@@ -104,8 +105,8 @@ func (g *goStream) event(e *goEvent) {
 		return // the package's own events say what that meant
 	}
 	p := g.pkg(e.Package)
-	if b := g.builds[e.FailedBuild]; b != nil && b.vet && !b.compiler {
-		p.unbuilt = "vet"
+	if b := g.builds[e.FailedBuild]; b != nil && p.unbuilt == "build" {
+		p.unbuilt = b.stopped()
 	}
 	if e.Test == "" {
 		switch e.Action {
@@ -137,6 +138,32 @@ func (g *goStream) event(e *goEvent) {
 			p.blamed = &n
 		}
 	}
+}
+
+// vetted reads from stderr what vet has against packages: before Go 1.24 builds had no events.
+func (g *goStream) vetted(stderr []byte) {
+	pkg := ""
+	for line := range strings.Lines(string(stderr)) {
+		if name, ok := strings.CutPrefix(line, "# "); ok {
+			pkg, _, _ = strings.Cut(strings.Trim(name, "[]\n"), " ")
+		}
+		if pkg != "" {
+			g.built(pkg, line)
+		}
+	}
+	for name, p := range g.packages {
+		if b := g.builds[name]; b != nil && p.unbuilt == "build" {
+			p.unbuilt = b.stopped()
+		}
+	}
+}
+
+// stopped is the step at which the package was given up.
+func (b *goBuild) stopped() string {
+	if b.vet && !b.compiler {
+		return "vet"
+	}
+	return "build"
 }
 
 // goLives are the actions of a test that lives on.

@@ -358,3 +358,22 @@ func TestTAPIDsSurviveJSON(t *testing.T) {
 		t.Errorf("%s: %s", again.Verdict, again.Detail)
 	}
 }
+
+// Before Go 1.24 what vet or the compiler has to say is on stderr, and the event says [build failed] of either.
+func TestOldVet(t *testing.T) {
+	const stdout = "{\"Action\":\"output\",\"Package\":\"m\",\"Output\":\"FAIL\\tm [build failed]\\n\"}\n{\"Action\":\"fail\",\"Package\":\"m\"}\n"
+	for stderr, want := range map[string]Result{
+		"# m\n# [m]\n./m_test.go:3:28: fmt.Printf format %d has arg \"x\" of wrong type string\n":                 Absent,
+		"go: downloading example.com/a v1.0.0\n# m\n# [m]\n./m_test.go:3:28: self-assignment of x to x\n":         Absent,
+		"# m [m.test]\n./m_test.go:3:31: undefined: B\n":                                                          Unbuilt,
+		"# m\n# [m]\nvet: ./m_test.go:3:31: undefined: B\n":                                                       Unbuilt,
+		"# m [m.test]\n./m_test.go:3:31: undefined: B\n# m\n# [m]\n./m.go:3:28: self-assignment of x to x\n":      Unbuilt,
+		"# other\n# [other]\n./o.go:3:28: self-assignment of x to x\n# m [m.test]\n./m_test.go:1: undefined: B\n": Unbuilt,
+		"": Unbuilt,
+	} {
+		in := Input{Modules: map[string]string{"m": "."}, Exit: 1, Stdout: []byte(stdout), Stderr: []byte(stderr)}
+		if got := Parse(&kind.ScoreSpec{Format: "gotest", FailToPass: []string{"TestA"}}, in, nil).FailToPass[0].Result; got != want {
+			t.Errorf("%q: %s, want %s", stderr, got, want)
+		}
+	}
+}
