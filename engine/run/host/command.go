@@ -321,9 +321,11 @@ func (s *session) leftBehind(ctx context.Context, paths []string) ([]string, err
 	if err != nil {
 		return nil, fmt.Errorf("host: list the tree: %w", err)
 	}
-	return slices.DeleteFunc(paths, func(p string) bool {
-		return slices.ContainsFunc(all, func(e tree.Entry) bool { return e.Path == p })
-	}), nil
+	seen := map[string]bool{}
+	for _, e := range all {
+		seen[e.Path] = true
+	}
+	return slices.DeleteFunc(paths, func(p string) bool { return seen[p] }), nil
 }
 
 // tree is what the workspace shows once it is laid.
