@@ -242,10 +242,14 @@ func layOver(dir, over string) error {
 		if err != nil {
 			return err
 		}
+		fi, err := d.Info()
+		if err != nil {
+			return err
+		}
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, rel)), 0o777); err != nil {
 			return err
 		}
-		return os.WriteFile(filepath.Join(dir, rel), b, 0o666)
+		return os.WriteFile(filepath.Join(dir, rel), b, fi.Mode().Perm())
 	})
 	if err != nil {
 		return err

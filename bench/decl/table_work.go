@@ -113,7 +113,7 @@ var reportBlock = BlockDef{Type: "report", Label: true, Common: true, Doc: "A ta
 
 var taskBlock = BlockDef{Type: "task", Label: true, Common: true, Doc: "A command in the manner of make: it runs in the workspace directory, in place.", Attrs: []AttrDef{
 	{Name: "command", Type: Strings, Required: true, Keyed: true, Doc: "Program and arguments; no shell."},
-	{Name: "inputs", Type: Strings, Keyed: true, Doc: "Files and globs that it reads, relative to the workspace."},
+	{Name: "inputs", Type: Strings, Keyed: true, Doc: "Files and globs that it reads, relative to the workspace. Of a link, what it leads to is read too."},
 	{Name: "outputs", Type: Strings, Keyed: true, Doc: "Files that it writes. They are removed before it runs and must exist after it."},
 	{Name: "env", Type: Env, NoneOf: FixedEnv, Keyed: true, Doc: "Environment, over the runtime's."},
 	{Name: "runtime", Type: RefType, Refs: []string{"runtime"}, Doc: "What it runs in; without one, this machine as it is."},

@@ -86,11 +86,12 @@ func manifestEdits(ctx context.Context, repo *tree.Repo, e tree.Entry, base, gol
 type manifestReader func(content []byte) ([]string, error)
 
 var manifests = map[string]manifestReader{
-	"go.mod":         goMod,
-	"Cargo.toml":     tomlTables(cargoTables),
-	"package.json":   packageJSON,
-	"pyproject.toml": tomlTables(pyprojectTables),
-	"pom.xml":        pomXML,
+	"go.mod":           goMod,
+	"Cargo.toml":       tomlTables(cargoTables),
+	"package.json":     packageJSON,
+	"pyproject.toml":   tomlTables(pyprojectTables),
+	"pom.xml":          pomXML,
+	"entry_points.txt": entryPoints,
 }
 
 func goMod(content []byte) ([]string, error) {
@@ -107,7 +108,11 @@ func goMod(content []byte) ([]string, error) {
 
 // Tables by their keys; a star at the end stands for every key that begins so.
 var (
-	cargoTables     = [][]string{{"patch"}, {"replace"}, {"package", "build"}, {"package", "links"}, {"build-dependencies"}, {"target", "*", "build-dependencies"}}
+	cargoTables = [][]string{
+		{"patch"}, {"replace"}, {"package", "build"}, {"package", "links"}, {"package", "autotests"}, {"build-dependencies"}, {"target", "*", "build-dependencies"},
+		{"lib", "path"}, {"lib", "harness"}, {"lib", "test"}, {"lib", "doctest"}, {"bin", "*", "test"}, {"bin", "*", "harness"},
+		{"test", "*", "path"}, {"test", "*", "harness"}, {"test", "*", "test"}, {"test", "*", "required-features"},
+	}
 	pyprojectTables = [][]string{{"tool", "pytest*"}, {"project", "entry-points"}, {"tool", "poetry", "plugins"}, {"tool", "pdm", "scripts"}, {"tool", "hatch", "build", "hooks"}}
 )
 
@@ -125,8 +130,15 @@ func tomlTables(tables [][]string) manifestReader {
 	}
 }
 
-// leaves lists the values below keys, each with its full name.
+// leaves lists the values below keys, each with its full name. An array of tables is one table, of which each goes by its name.
 func leaves(name []string, value any, keys []string) (out []string) {
+	if array, ok := value.([]map[string]any); ok {
+		table := map[string]any{}
+		for _, t := range array {
+			table[fmt.Sprint(t["name"])] = t
+		}
+		value = table
+	}
 	table, ok := value.(map[string]any)
 	if !ok {
 		if len(keys) > 0 {
@@ -158,13 +170,29 @@ func packageJSON(content []byte) ([]string, error) {
 		return nil, err
 	}
 	var out []string
-	for _, keys := range [][]string{{"scripts"}, {"overrides"}, {"resolutions"}, {"pnpm", "overrides"}} {
+	for _, keys := range [][]string{{"scripts"}, {"overrides"}, {"resolutions"}, {"pnpm", "overrides"}, {"mocha"}, {"jest"}, {"ava"}} {
 		out = append(out, leaves(nil, doc, keys)...)
 	}
 	return out, nil
 }
 
-// pomXML lists plugins and extensions, each with all that it is told.
+// entryPoints lists the plugins that an installed package has for pytest, which loads those of packages in the workspace too.
+func entryPoints(content []byte) (out []string, _ error) {
+	section := ""
+	for line := range strings.Lines(string(content)) {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "" || line[0] == '#':
+		case line[0] == '[' && strings.HasSuffix(line, "]"):
+			section = line[1 : len(line)-1]
+		case section == "pytest11":
+			out = append(out, section+": "+line)
+		}
+	}
+	return out, nil
+}
+
+// pomXML lists plugins and extensions, each with all that it is told, and where tests are.
 func pomXML(content []byte) ([]string, error) {
 	d := xml.NewDecoder(bytes.NewReader(content))
 	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
@@ -178,7 +206,7 @@ func pomXML(content []byte) ([]string, error) {
 			return nil, err
 		}
 		start, ok := t.(xml.StartElement)
-		if !ok || start.Name.Local != "plugin" && start.Name.Local != "extension" {
+		if !ok || !slices.Contains(pomElements, start.Name.Local) && !pomProperty(start.Name.Local) {
 			continue
 		}
 		text, err := flat(d, start.Name.Local)
@@ -187,6 +215,13 @@ func pomXML(content []byte) ([]string, error) {
 		}
 		out = append(out, text)
 	}
+}
+
+var pomElements = []string{"plugin", "extension", "testSourceDirectory", "testOutputDirectory", "testResource"}
+
+// pomProperty says whether a property steers the plugins that run tests, which no plugin's configuration need name.
+func pomProperty(name string) bool {
+	return name == "skipTests" || name == "skipITs" || strings.HasPrefix(name, "maven.test.") || strings.HasPrefix(name, "surefire.") || strings.HasPrefix(name, "failsafe.")
 }
 
 // flat writes an element's content on one line, without comments and white space.

@@ -180,9 +180,9 @@ type goldPaths struct {
 	All        []string `json:"all"`
 }
 
-// besides lists what a fix changes along with production files: metadata, lock files and documents. A candidate need not touch them to be in the right place.
+// besides lists what a fix changes along with production files: metadata, what is made of them, lock files and documents. A candidate need not touch them to be in the right place.
 var besides = globs{
-	"**/PKG-INFO", "**/*.egg-info/**",
+	"**/PKG-INFO", "**/*.egg-info/**", "**/*.pyc", "dist/**", "**/*.min.{js,css}",
 	"**/go.sum", "**/Cargo.lock", "**/package-lock.json", "**/npm-shrinkwrap.json", "**/yarn.lock", "**/pnpm-lock.yaml", "**/poetry.lock", "**/Pipfile.lock", "**/uv.lock", "**/pdm.lock",
 	"**/*.md", "**/*.rst", "**/*.adoc", "doc/**", "docs/**", "**/{README,CHANGELOG,CHANGES,HISTORY,NEWS,AUTHORS,LICENSE,COPYING}{,.*}",
 }

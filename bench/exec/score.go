@@ -3,6 +3,8 @@ package exec
 import (
 	"context"
 	"fmt"
+	"path"
+	"strings"
 
 	"golang.org/x/mod/modfile"
 
@@ -29,11 +31,10 @@ func (j *Judge) Score(ctx context.Context, a *task.Attempt) (task.Outcome, error
 	}
 	in.Workspace = run.Workspace
 	if base := a.Input(kind.BaseTestTree); base != nil {
-		mod, _, err := j.Trees.ReadFile(ctx, base.Digest, "go.mod")
-		if err != nil {
+		in.Cwd = spec.Cwd
+		if in.Modules, err = j.modules(ctx, base.Digest, spec.Cwd); err != nil {
 			return task.Outcome{}, err
 		}
-		in.Module = modfile.ModulePath(mod)
 	}
 	var expected *verdict.Expected
 	if gate := a.Input("expected"); gate != nil {
@@ -53,6 +54,42 @@ func (j *Judge) Score(ctx context.Context, a *task.Attempt) (task.Outcome, error
 	}
 	err = put(j.Blobs, &out, kind.ScoreBlob, s)
 	return out, err
+}
+
+// modules are the directories of a tree's Go modules by their path. Of several with one path it is that which holds cwd, else the uppermost.
+func (j *Judge) modules(ctx context.Context, id digest.Digest, cwd string) (map[string]string, error) {
+	entries, err := j.Trees.Entries(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	modules := map[string]string{}
+	for _, e := range entries {
+		if path.Base(e.Path) != "go.mod" {
+			continue
+		}
+		mod, err := j.Trees.Read(ctx, e.Blob)
+		if err != nil {
+			return nil, err
+		}
+		name, dir := modfile.ModulePath(mod), path.Dir(e.Path)
+		if have, again := modules[name]; name != "" && (!again || nearer(cwd, dir, have)) {
+			modules[name] = dir
+		}
+	}
+	return modules, nil
+}
+
+// nearer says whether a go.mod in a, rather than one in b, is that of a command in cwd.
+func nearer(cwd, a, b string) bool {
+	holds := func(dir string) bool { return dir == "." || strings.HasPrefix(cwd+"/", dir+"/") }
+	if holds(a) != holds(b) {
+		return holds(a)
+	}
+	depth := func(dir string) int { return len(strings.Split(dir, "/")) }
+	if holds(a) {
+		return b == "." || depth(a) > depth(b) && a != "."
+	}
+	return depth(a) < depth(b)
 }
 
 // ran is the run of a test as its parser sees it.

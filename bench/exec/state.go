@@ -107,6 +107,7 @@ func (c *Commands) stateCommand(spec *kind.StateSpec, a *task.Attempt) (*run.Com
 		cmd.Keep.Workspace = run.FromCommand
 		cmd.Keep.Home = run.FromStart
 		cmd.Keep.HomePaths = spec.Keep
+		cmd.Watch = spec.Watch
 	default:
 		panic("pbuild bug: " + spec.Of.Name + " leaves no state")
 	}
@@ -274,7 +275,7 @@ func environmentOf(s task.Spec) string {
 
 // keepResult stores what scores and verdicts read of a build or test.
 func (c *Commands) keepResult(out *task.Outcome, res *run.Result) error {
-	r := kind.Run{Exit: res.Exit, TimedOut: res.TimedOut, Truncated: res.Truncated, OutOfMem: res.OutOfMem, Log: out.Log, Refused: res.Refused, Reset: res.Reset}
+	r := kind.Run{Exit: res.Exit, TimedOut: res.TimedOut, Truncated: res.Truncated, OutOfMem: res.OutOfMem, Log: out.Log, Refused: res.Refused, Reset: res.Reset, Altered: res.Altered}
 	for path, content := range res.Reports {
 		d, err := c.Blobs.Put(content)
 		if err != nil {

@@ -16,7 +16,7 @@ func (c *Commands) Test(ctx context.Context, a *task.Attempt) (task.Outcome, err
 	if err != nil {
 		return task.Outcome{}, err
 	}
-	cmd.Reports = spec.Reports
+	cmd.Reports, cmd.Watch = spec.Reports, spec.Watch
 	if cmd.Start.Reset, err = c.protected(spec, a); err != nil {
 		return task.Outcome{}, err
 	}

@@ -314,6 +314,10 @@ func TestProductionPaths(t *testing.T) {
 		{"sub/Cargo.lock src/lib.rs LICENSE.txt requirements.txt", "requirements.txt src/lib.rs"},
 		{"README.md docs/a.txt", "README.md docs/a.txt"},
 		{"a.go a_test.go", "a.go"},
+		{"a.py __pycache__/a.cpython-311.pyc", "a.py"},
+		{"dist/a.js dist/a.min.js lib/a.js lib/a.min.js", "lib/a.js"},
+		{"dist/a.js dist/a.min.js", "dist/a.js dist/a.min.js"},
+		{"a.go internal/testutil/run.go", "a.go internal/testutil/run.go"}, // a helper by use, not by name
 	} {
 		p := patches{spec: &kind.PatchesSpec{TestFiles: []string{"**/*_test.go"}}, goldPaths: strings.Fields(c.all)}
 		slices.Sort(p.goldPaths)

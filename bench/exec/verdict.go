@@ -101,18 +101,20 @@ func (j *Judge) Outcome(ctx context.Context, a *task.Attempt) (task.Outcome, err
 
 // gather reads what the candidate touched, what was put back, and what it changed of the harness.
 func (j *Judge) gather(ctx context.Context, a *task.Attempt, in *verdict.CellInput) error {
+	var altered []string
 	for i := range a.Inputs {
 		x := &a.Inputs[i]
 		if !standsOn(x) {
 			continue
 		}
 		in.Flags = append(in.Flags, x.Record.Flags...)
-		if strings.HasPrefix(x.Role, "test.") { // what the build had put in the way of the test
+		if x.Role == "build" || strings.HasPrefix(x.Role, "test.") {
 			var r kind.Run
 			if err := get(j.Blobs, x.Record.Digest(kind.Result), &r); err != nil {
 				return fmt.Errorf("result of %s: %w", x.Role, err)
 			}
-			in.Reset = append(in.Reset, r.Reset...)
+			in.Reset = append(in.Reset, r.Reset...) // what the build had put in the way of the test
+			altered = append(altered, r.Altered...)
 		}
 	}
 	if x := a.Input("compose"); x != nil && x.Record != nil {
@@ -131,6 +133,7 @@ func (j *Judge) gather(ctx context.Context, a *task.Attempt, in *verdict.CellInp
 			return err
 		}
 		in.Production = paths.Production
+		altered = slices.DeleteFunc(altered, func(p string) bool { return slices.Contains(paths.All, p) })
 	}
 	candidate := candidateTree(a)
 	base := a.Input("base")
@@ -146,6 +149,10 @@ func (j *Judge) gather(ctx context.Context, a *task.Attempt, in *verdict.CellInp
 	}
 	if gold := a.Input("gold"); gold != nil && !gold.Digest.IsZero() {
 		in.HarnessEdits, err = harnessEdits(ctx, j.Trees, base.Digest, candidate, gold.Digest)
+	}
+	slices.Sort(altered)
+	for _, p := range slices.Compact(altered) {
+		in.HarnessEdits = append(in.HarnessEdits, p+": not as prepare left it")
 	}
 	return err
 }

@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"context"
+	"maps"
 	"testing"
 
 	"pbuild/bench/kind"
@@ -56,6 +58,19 @@ func TestVerdictOfAFailedSource(t *testing.T) {
 		e, err := verdict.ParseEvidence([]byte(b.text(out, kind.Evidence)))
 		if err != nil || out.Outcome != string(want) || e.Outcome != want {
 			t.Errorf("%s: %+v, %+v, %v", want, out, e, err)
+		}
+	}
+}
+
+// Ids of a Go test are relative to the workspace, wherever its module lies and whichever of several the command runs in.
+func TestGoModules(t *testing.T) {
+	b := newBench(t)
+	tree := b.tree(map[string]string{"go.mod": "module example.com/m\n", "tools/go.mod": "module example.com/m/tools\n", "ex/a/go.mod": "module main\n", "ex/b/go.mod": "module main\n", "ex/b/deep/x.go": "x", "bad/go.mod": "garbage\n"})
+	j := &Judge{Blobs: b.blobs, Trees: b.repo}
+	for cwd, main := range map[string]string{"": "ex/a", "ex/b": "ex/b", "ex/b/deep": "ex/b", "tools": "ex/a"} {
+		want := map[string]string{"example.com/m": ".", "example.com/m/tools": "tools", "main": main}
+		if got, err := j.modules(context.Background(), tree, cwd); err != nil || !maps.Equal(got, want) {
+			t.Errorf("in %q: %v, %v; want %v", cwd, got, err, want)
 		}
 	}
 }

@@ -102,6 +102,7 @@ type StateSpec struct {
 	Runtime Runtime
 	Command Command
 	Keep    []string // build: paths under HOME that stay
+	Watch   []string // build: globs of tools that prepare may have installed, of which the result says what was altered
 }
 
 func (s *StateSpec) Kind() *task.Kind { return s.Of }
@@ -109,6 +110,9 @@ func (s *StateSpec) Encode(e *digest.Encoder) {
 	s.Runtime.encode(e)
 	s.Command.encode(e)
 	e.Set("keep", s.Keep)
+	if len(s.Watch) > 0 { // the keys of all others are as they were without it
+		e.Set("watch", s.Watch)
+	}
 }
 
 // A TestSpec is one attempt of a test. Roles: Tree (the composed tree), Below (UseKey), "image", TestPaths (reset like Protect, for a build may have
@@ -117,6 +121,7 @@ type TestSpec struct {
 	Runtime Runtime
 	Command Command
 	Reports []string // declared report files
+	Watch   []string // globs of tools that prepare may have installed, of which the result says what was altered
 	Protect []string // globs reset to Tree before the test; "~" before one: only where Tree has no path that matches
 	Attempt int      // from 0
 }
@@ -127,6 +132,7 @@ func (s *TestSpec) Encode(e *digest.Encoder) {
 	s.Command.encode(e)
 	e.Set("reports", s.Reports)
 	e.Set("protect", s.Protect)
+	e.Set("watch", s.Watch)
 	e.Int("attempt", int64(s.Attempt))
 }
 
@@ -139,7 +145,8 @@ type Run struct {
 	Log       digest.Digest            `json:"log"`
 	Reports   map[string]digest.Digest `json:"reports,omitempty"`
 	Refused   map[string]string        `json:"refused,omitempty"`
-	Reset     []string                 `json:"reset,omitempty"` // of a test: what of the tree the build had changed, and was put back
+	Altered   []string                 `json:"altered,omitempty"` // installed tools that the tree or the build had changed
+	Reset     []string                 `json:"reset,omitempty"`   // of a test: what of the tree the build had changed, and was put back
 }
 
 // A TaskSpec is a Makefile-style command: in the workspace directory, in place, unless Sandbox.

@@ -14,6 +14,7 @@ type ScoreSpec struct {
 	Derive     bool     // both lists are empty: report every id, for a gate to derive them
 	Parser     int      // the parser's version
 	Command    []string // gotest: which packages the test names; junit: which framework
+	Cwd        string   // gotest: where
 }
 
 func (s *ScoreSpec) Kind() *task.Kind { return Score }
@@ -24,6 +25,7 @@ func (s *ScoreSpec) Encode(e *digest.Encoder) {
 	e.Bool("derive", s.Derive)
 	e.Int("parser", int64(s.Parser))
 	e.List("command", s.Command)
+	e.String("cwd", s.Cwd)
 }
 
 // A VerdictSpec folds a gate's scores. Roles: "patches", "setup.fetch", "setup.prepare", "setup.fetch.gold", "setup.runtime", "build.base", "build.gold" (results),

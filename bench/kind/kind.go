@@ -12,21 +12,21 @@ import (
 // The kinds. A version is raised by hand when the kind's result may differ for equal inputs.
 var (
 	Source         = &task.Kind{Name: "source", Version: 1}
-	Patches        = &task.Kind{Name: "patches", Version: 1, Pure: true}
+	Patches        = &task.Kind{Name: "patches", Version: 2, Pure: true}
 	Image          = &task.Kind{Name: "image", Version: 1}
 	RuntimePrepare = &task.Kind{Name: "runtime.prepare", Version: 1, Opaque: true}
 	Fetch          = &task.Kind{Name: "fetch", Version: 1, Opaque: true}
 	Prepare        = &task.Kind{Name: "prepare", Version: 1, Opaque: true}
 	FetchGold      = &task.Kind{Name: "fetch.gold", Version: 1, Opaque: true}
 	Build          = &task.Kind{Name: "build", Version: 2, Opaque: true}
-	Test           = &task.Kind{Name: "test", Version: 2}
+	Test           = &task.Kind{Name: "test", Version: 3}
 	Score          = &task.Kind{Name: "score", Version: 1, Pure: true}
-	Verdict        = &task.Kind{Name: "verdict", Version: 2, Pure: true}
+	Verdict        = &task.Kind{Name: "verdict", Version: 3, Pure: true}
 	SamplePure     = &task.Kind{Name: "sample", Version: 1, Pure: true}   // oracle, nop, predictions
 	Sample         = &task.Kind{Name: "sample", Version: 1, Frozen: true} // what cannot be recomputed
 	Extract        = &task.Kind{Name: "extract", Version: 1, Pure: true}
 	Compose        = &task.Kind{Name: "compose", Version: 2, Pure: true}
-	Outcome        = &task.Kind{Name: "outcome", Version: 2, Pure: true}
+	Outcome        = &task.Kind{Name: "outcome", Version: 3, Pure: true}
 	Handshake      = &task.Kind{Name: "handshake", Version: 1}
 	Report         = &task.Kind{Name: "report", Version: 2, Pure: true, Files: true}
 	Task           = &task.Kind{Name: "task", Version: 1, Files: true}

@@ -28,7 +28,7 @@ func specs() map[string]task.Spec {
 	cmd := Command{Argv: []string{"go", "test"}, Cwd: "sub", Env: map[string]string{"A": "1"}, PassEnv: []string{"B"}, SecretEnv: map[string]string{"C": "key"},
 		Network: true, Timeout: time.Minute, IdleTimeout: time.Second, CPUs: 1.5, Memory: 1 << 20, Pids: 7, OutputLimit: 1 << 10, Secrets: secrets}
 	state := func(k *task.Kind) *StateSpec {
-		return &StateSpec{Of: k, Runtime: rt, Command: cmd, Keep: []string{".cache"}}
+		return &StateSpec{Of: k, Runtime: rt, Command: cmd, Keep: []string{".cache"}, Watch: []string{"node_modules/**"}}
 	}
 	return map[string]task.Spec{
 		"source git":      &SourceGit{Commit: "c0", Subdir: "s", Submodules: true, URL: "u"},
@@ -42,8 +42,8 @@ func specs() map[string]task.Spec {
 		"prepare":         state(Prepare),
 		"fetch.gold":      state(FetchGold),
 		"build":           state(Build),
-		"test":            &TestSpec{Runtime: rt, Command: cmd, Reports: []string{"r.xml"}, Protect: []string{"*_test.go"}, Attempt: 1},
-		"score":           &ScoreSpec{Format: "gotest", FailToPass: []string{"A"}, PassToPass: []string{"B"}, Derive: true, Parser: 1, Command: []string{"go"}},
+		"test":            &TestSpec{Runtime: rt, Command: cmd, Reports: []string{"r.xml"}, Protect: []string{"*_test.go"}, Watch: []string{"venv/bin/**"}, Attempt: 1},
+		"score":           &ScoreSpec{Format: "gotest", FailToPass: []string{"A"}, PassToPass: []string{"B"}, Derive: true, Parser: 1, Command: []string{"go"}, Cwd: "sub"},
 		"verdict": &VerdictSpec{Format: "gotest", FailToPass: []string{"A"}, PassToPass: []string{"B"}, States: []string{"base"}, Attempts: 1, Quorum: "all",
 			CompileFailure: "reject", Strict: true, Command: d("command"), Environment: d("environment"), OnReject: "error"},
 		"sample": &SampleSpec{Agent: "command", Version: "1", Config: d("c"), Prompt: data("p"), Prediction: data("x"), Statement: data("s"), Command: cmd, Runtime: rt,

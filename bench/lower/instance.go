@@ -34,6 +34,7 @@ type instance struct {
 type judge struct {
 	command kind.Command
 	keep    []string
+	watch   []string
 }
 
 func (l *lowerer) instances(b *decl.Block, out *lowered) {
@@ -79,6 +80,10 @@ func (l *lowerer) instance(b *decl.Block, m member) *instance {
 	files, _ := get[[]string](l, b, "test_files", m.each)
 	more, _ := get[[]string](l, b, "test_data", m.each)
 	in.protect = protect(in.format, in.test.command.Argv, in.test.command.Cwd, files, more, own)
+	in.test.watch = installed(in.test.command.Argv, in.test.command.Cwd)
+	if in.build != nil {
+		in.build.watch = installed(nil, in.test.command.Cwd)
+	}
 	l.checkTest(t, m.each, in)
 	if s, ok := get[decl.Bytes](l, b, "problem_statement", m.each); ok {
 		in.statement = data(s)
@@ -156,7 +161,7 @@ func (in *instance) validate() task.ID { return first(in.fetchGold, in.start()) 
 // state adds a command that leaves a state.
 func (l *lowerer) state(of *task.Kind, env *environment, j judge, tree task.Dep, from task.ID, when ...task.Condition) task.ID {
 	deps := append(append([]task.Dep{tree}, below(from)...), env.imageDep()...)
-	return l.add(task.Task{Spec: &kind.StateSpec{Of: of, Runtime: env.spec, Command: j.command, Keep: j.keep}, Deps: deps, When: when, Timeout: j.command.Timeout})
+	return l.add(task.Task{Spec: &kind.StateSpec{Of: of, Runtime: env.spec, Command: j.command, Keep: j.keep, Watch: j.watch}, Deps: deps, When: when, Timeout: j.command.Timeout})
 }
 
 // buildOf adds the build of a tree of in, or returns None where it has no build.
@@ -176,7 +181,7 @@ func (l *lowerer) testOf(in *instance, on task.ID, output string, build task.ID,
 		when = []task.Condition{{On: build, Fact: kind.Passed}}
 	}
 	return l.add(task.Task{
-		Spec: &kind.TestSpec{Runtime: in.env.spec, Command: in.test.command, Reports: in.reports, Protect: in.protect, Attempt: attempt},
+		Spec: &kind.TestSpec{Runtime: in.env.spec, Command: in.test.command, Reports: in.reports, Watch: in.test.watch, Protect: in.protect, Attempt: attempt},
 		Deps: append(deps, in.env.imageDep()...), When: when, Timeout: in.test.command.Timeout,
 	})
 }
@@ -189,6 +194,7 @@ func (l *lowerer) scoreOf(in *instance, test, gate task.ID) task.ID {
 		s.Command = in.test.command.Argv
 	}
 	if in.format == "gotest" {
+		s.Cwd = in.test.command.Cwd
 		deps = append(deps, task.Dep{On: in.patches, Role: kind.BaseTestTree, Output: kind.BaseTestTree})
 	}
 	if in.derive {

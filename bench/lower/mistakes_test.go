@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bmatcuk/doublestar/v4"
+
 	"pbuild/bench/decl"
 	"pbuild/bench/kind"
 	"pbuild/engine/digest"
@@ -322,15 +324,30 @@ func TestProtect(t *testing.T) {
 		{"gotest", "go test ./...", "a/b", "**/*_test.go **/testdata/** a/b/go.work* a/go.work* go.work* own/** ~a/b/vendor/** ~a/vendor/** ~vendor/**"},
 		{"junit", "python3 -m pytest -q", "", "**/*.pth **/.pytest.ini **/.pytest.toml **/conftest.py **/pytest.ini **/pytest.toml **/setup.cfg **/tox.ini " +
 			"_pytest.* _pytest/** own/** pytest.* pytest/** sitecustomize.* sitecustomize/** usercustomize.* usercustomize/**"},
-		{"junit", "mvn test", "", "own/**"},
-		{"exit", "/usr/bin/cargo test", "", ".cargo/** own/**"},
-		{"exit", "cargo test", "crates/a", ".cargo/** crates/.cargo/** crates/a/.cargo/** own/**"},
+		{"junit", "mvn test", "a", ".mvn/** a/.mvn/** own/**"},
+		{"exit", "/usr/bin/cargo test", "", ".cargo/** own/** rust-toolchain rust-toolchain.toml"},
+		{"exit", "cargo test", "a", ".cargo/** a/.cargo/** a/rust-toolchain a/rust-toolchain.toml own/** rust-toolchain rust-toolchain.toml"},
+		{"tap", "npm test", "", ".mocharc.* .npmrc .pnpmfile.* .yarn/plugins/** .yarn/releases/** .yarnrc .yarnrc.yml ava.config.* jest.config.* own/** pnpm-workspace.yaml vitest.config.*"},
 		{"exit", "make test", "", "GNUmakefile Makefile makefile own/**"},
 		{"exit", "make -C sub -j4 test", "dir", "dir/sub/GNUmakefile dir/sub/Makefile dir/sub/makefile own/**"},
 		{"exit", "make -f build.mk --file=more.mk -fthird.mk", "", "build.mk more.mk own/** third.mk"},
 	} {
 		if got := strings.Join(protect(c.format, strings.Fields(c.argv), c.cwd, []string{"own/**"}), " "); got != c.want {
 			t.Errorf("%s, %s in %q: got %s, want %s", c.format, c.argv, c.cwd, got, c.want)
+		}
+	}
+}
+
+func TestInstalled(t *testing.T) {
+	for _, c := range []struct{ argv, cwd, path, want string }{
+		{"npm test", "", "node_modules/.bin/mocha", "yes"}, {"npm test", "", "node_modules/@x/y/z.js", "yes"}, {"npm test", "", "node_modules/.cache/x", "no"},
+		{"npm test", "a", "node_modules/x/i.js", "yes"}, {"npm test", "a", "a/node_modules/x/i.js", "yes"}, {"npm test", "a", "b/node_modules/x/i.js", "no"},
+		{".venv/bin/pytest", "", ".venv/bin/python", "yes"}, {"sh t", "", "venv/lib/python3.12/site-packages/_pytest/x.py", "yes"}, {"sh t", "", "venv/lib/python3.12/site-packages/calc/x.py", "no"},
+		{"./made/run", "sub", "sub/made/run", "yes"}, {"./made/run", "sub", "made/run", "no"}, {"/made/run", "", "made/run", "no"},
+	} {
+		match := func(g string) bool { return doublestar.MatchUnvalidated(g, c.path) }
+		if got := slices.ContainsFunc(installed(strings.Fields(c.argv), c.cwd), match); got != (c.want == "yes") {
+			t.Errorf("%s in %q: %s is watched: %t", c.argv, c.cwd, c.path, got)
 		}
 	}
 }
@@ -343,6 +360,7 @@ func TestProgramsAreFoundInTheTextOfAShell(t *testing.T) {
 		{"sh|-c|cd x && pytest -q --junitxml=r.xml", "**/conftest.py", true}, {"python3|-m|pytest", "**/conftest.py", true}, {"/venv/bin/py.test", "**/conftest.py", true},
 		{"mvn|test", "**/conftest.py", false},
 		{"sh|-c|cargo test | tee log", "**/.cargo/**", true}, {"sh|-c|make check", "**/Makefile", false},
+		{"sh|-c|pnpm test > log", ".npmrc", true}, {"node|--test", ".npmrc", false},
 	} {
 		if got := slices.Contains(protect("junit", strings.Split(c.argv, "|"), ""), c.glob); got != c.want {
 			t.Errorf("%s: %s is protected: %t", c.argv, c.glob, got)

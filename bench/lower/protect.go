@@ -30,13 +30,50 @@ func protect(format string, argv []string, cwd string, declared ...[]string) []s
 	}
 	switch {
 	case program == "cargo":
-		for _, dir := range upwards(cwd) {
-			globs = append(globs, path.Join(dir, ".cargo/**"))
-		}
+		globs = append(globs, in(upwards(cwd), ".cargo/**", "rust-toolchain", "rust-toolchain.toml")...)
 	case program == "make" || program == "gmake":
 		globs = append(globs, makefiles(argv, cwd)...)
 	case names(argv, "cargo"): // a shell's text, which may go anywhere first; make's there may be generated, and is left alone
 		globs = append(globs, "**/.cargo/**")
+	}
+	if slices.ContainsFunc(nodePrograms, func(p string) bool { return names(argv, p) }) {
+		globs = append(globs, in(upwards(cwd), nodeFiles...)...)
+	}
+	if names(argv, "mvn") {
+		globs = append(globs, in(upwards(cwd), ".mvn/**")...)
+	}
+	return sorted(globs)
+}
+
+// in are the files in each of the directories.
+func in(dirs []string, files ...string) []string {
+	var globs []string
+	for _, dir := range dirs {
+		for _, f := range files {
+			globs = append(globs, path.Join(dir, f))
+		}
+	}
+	return globs
+}
+
+// nodePrograms run what package.json names; nodeFiles are where they and the test runners that they start take options from: another shell, modules to load first.
+var (
+	nodePrograms = []string{"npm", "npx", "yarn", "mocha", "jest", "vitest"} // npm is in pnpm too
+	nodeFiles    = []string{
+		".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn/plugins/**", ".yarn/releases/**", ".pnpmfile.*", "pnpm-workspace.yaml",
+		".mocharc.*", "jest.config.*", "vitest.config.*", "ava.config.*",
+	}
+)
+
+// installed are the globs of the tools with which prepare may have filled the workspace and which the test runs, and of the program of the command itself, where it
+// is no tool of the machine: base's tree has none of them, and so nothing to put back. What tools write for themselves is not among them (node_modules/.cache).
+func installed(argv []string, cwd string) []string {
+	globs := in(upwards(cwd), "node_modules/.bin/**", "node_modules/[^.]*/**")
+	for _, venv := range []string{".venv", "venv"} {
+		globs = append(globs, in(upwards(cwd), venv+"/bin/**", venv+"/lib/python*/site-packages/{pytest,_pytest,pluggy}/**")...)
+	}
+	if len(argv) > 0 && strings.Contains(argv[0], "/") && !path.IsAbs(argv[0]) && !isGlob(argv[0]) {
+		globs = append(globs, path.Join(cwd, argv[0]))
 	}
 	return sorted(globs)
 }

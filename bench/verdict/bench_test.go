@@ -18,7 +18,7 @@ func BenchmarkGoTest(b *testing.B) {
 		}
 	}
 	out.WriteString("{\"Action\":\"pass\",\"Package\":\"example.com/m/sub\"}\n")
-	in := Input{Module: "example.com/m", Stdout: []byte(out.String())}
+	in := Input{Modules: map[string]string{"example.com/m": "."}, Stdout: []byte(out.String())}
 	b.SetBytes(int64(len(in.Stdout)))
 	b.ReportAllocs()
 	for b.Loop() {

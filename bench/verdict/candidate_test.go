@@ -100,7 +100,7 @@ func letters(s Stages) string {
 // A verdict that needs what was cut is a failure that says so, and is flagged.
 func TestCandidateToolError(t *testing.T) {
 	in := cell(t, nil)
-	in.Attempts = []Attempt{{Status: task.OK, Score: Parse(&kind.ScoreSpec{Format: "gotest", FailToPass: []string{"TestA"}}, Input{Truncated: true, Module: "m"}, nil)}}
+	in.Attempts = []Attempt{{Status: task.OK, Score: Parse(&kind.ScoreSpec{Format: "gotest", FailToPass: []string{"TestA"}}, Input{Truncated: true, Modules: map[string]string{"m": "."}}, nil)}}
 	o, decided := Candidate(in)
 	if !decided || o.Outcome != Unresolved || o.Reason != "tool_error" || !slices.Equal(o.Flags, []string{"output_truncated", "tool_error"}) {
 		t.Errorf("%+v", o)

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
 	"os"
@@ -66,7 +67,11 @@ func (c *testCase) setting(t *testing.T, line string) {
 	case "format":
 		c.spec.Format = value
 	case "module":
-		c.in.Module = value
+		module, dir, _ := strings.Cut(value, " ")
+		if c.in.Modules == nil {
+			c.in.Modules = map[string]string{}
+		}
+		c.in.Modules[module] = cmp.Or(dir, ".")
 	case "f2p":
 		c.spec.FailToPass = append(c.spec.FailToPass, value)
 	case "p2p":

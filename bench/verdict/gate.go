@@ -167,7 +167,12 @@ func (g *gate) gold() (GateOutcome, string, bool) {
 	case !agree(passed, n):
 		return GateFlaky, fmt.Sprintf("gold passed in %d of %d attempts", passed, n), true
 	case passed == 0:
-		return GoldFailed, g.in.Gold[firstFailed(g.in.Gold)].Score.Detail, true
+		first := g.in.Gold[firstFailed(g.in.Gold)]
+		reason := first.Score.Detail
+		if first.Score.Reason == NoTests || first.Score.Reason == MissingTest {
+			reason += stopped(first)
+		}
+		return GoldFailed, reason, true
 	case g.e.Derived && len(g.e.FailToPass)+len(g.e.PassToPass) == 0:
 		return GoldFailed, "no test passes on gold", true
 	}
@@ -215,9 +220,21 @@ func (g *gate) base() (GateOutcome, string, bool) {
 	case len(failed) > 0:
 		g.e.BaseKind = TestFailure
 	default:
-		return GateNoTests, "on base no fail_to_pass test failed, and some have no result: " + some(g.e.FailToPass), true
+		return GateNoTests, "on base no fail_to_pass test failed, and some have no result: " + some(g.e.FailToPass) + stopped(g.in.Base...), true
 	}
 	return "", "", true
+}
+
+// stopped names what may have kept tests from running: a file that could not be loaded can stop all the others (pytest is "Interrupted").
+func stopped(attempts ...Attempt) string {
+	var all []string
+	for _, a := range attempts {
+		all = append(all, slices.DeleteFunc(slices.Clone(a.Score.OtherFailures), func(f string) bool { return !strings.HasSuffix(f, " failed]") })...)
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return "; " + some(sortedSet(all))
 }
 
 // baseExit is the exit format, which cannot tell a test that fails from one that does not compile: the base kind is none.

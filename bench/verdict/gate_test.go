@@ -27,10 +27,10 @@ func setUp() GateInput {
 }
 
 // goRun is a Go test run in a few words: "A+ B- sub:C?" is A passed, B failed, C skipped; "!dir" a package that does not build, "~dir" one
-// whose setup failed.
+// whose setup failed, "^dir" one that vet rejects.
 func goRun(t testing.TB, spec *kind.VerdictSpec, words string) Attempt {
 	t.Helper()
-	in := Input{Module: "m"}
+	in := Input{Modules: map[string]string{"m": "."}}
 	var out strings.Builder
 	event := func(fields map[string]string) {
 		b, _ := json.Marshal(fields)
@@ -48,6 +48,13 @@ func goRun(t testing.TB, spec *kind.VerdictSpec, words string) Attempt {
 			what := map[byte]string{'!': "build", '~': "setup"}[w[0]]
 			event(map[string]string{"Action": "output", "Package": pkg(dir), "Output": "FAIL\t" + pkg(dir) + " [" + what + " failed]\n"})
 			failed[pkg(dir)] = true
+			continue
+		} else if w[0] == '^' {
+			event(map[string]string{"Action": "build-output", "ImportPath": pkg(dir), "Output": "# [" + pkg(dir) + "]\n"})
+			event(map[string]string{"Action": "build-output", "ImportPath": pkg(dir), "Output": "./x_test.go:1:1: self-assignment\n"})
+			event(map[string]string{"Action": "output", "Package": pkg(dir), "Output": "FAIL\t" + pkg(dir) + " [build failed]\n"})
+			event(map[string]string{"Action": "fail", "Package": pkg(dir), "FailedBuild": pkg(dir)})
+			in.Exit = 1
 			continue
 		}
 		dir, test, found := strings.Cut(w[:len(w)-1], ":")
@@ -99,7 +106,10 @@ func TestGate(t *testing.T) {
 		{name: "strictly", spec: with(f2p("TestA", "TestB"), strict), base: "A- B+", gold: "A+ B+", outcome: BasePassed, reason: "strict: TestB passes on base"},
 		{name: "all pass", spec: f2p("TestA", "TestB"), base: "A+ B+", gold: "A+ B+", outcome: BasePassed},
 		{name: "absent is not failed", spec: f2p("TestA"), base: "B+", gold: "A+ B+", outcome: GateNoTests},
-		{name: "absent, and an unrelated package does not build", spec: f2p("TestA"), base: "B+ !sub", gold: "A+ B+", outcome: GateNoTests},
+		{name: "absent, and an unrelated package does not build", spec: f2p("TestA"), base: "B+ !sub", gold: "A+ B+", outcome: GateNoTests,
+			reason: "on base no fail_to_pass test failed, and some have no result: TestA; sub [build failed]"},
+		{name: "vet rejects the tests", spec: with(f2p("TestA"), admit), base: "^.", gold: "A+", outcome: GateNoTests,
+			reason: "on base no fail_to_pass test failed, and some have no result: TestA; . [vet failed]"},
 		{name: "skipped is not failed", spec: f2p("TestA"), base: "A? B+", gold: "A+ B+", outcome: GateNoTests},
 		{name: "does not compile", spec: with(f2p("TestA"), admit), base: "!.", gold: "A+", outcome: Admitted, base_: CompileFailure},
 		{name: "setup failed on base", spec: with(f2p("sub:TestA"), admit), base: "~sub B+", gold: "sub:A+ B+", outcome: Admitted, base_: CompileFailure},
@@ -107,6 +117,7 @@ func TestGate(t *testing.T) {
 		{name: "a package of pass_to_pass does not compile", spec: p2p(f2p("TestA"), "sub:TestB"), base: "A- !sub", gold: "A+ sub:B+", outcome: Rejected, base_: CompileFailure},
 		{name: "gold fails", spec: f2p("TestA"), base: "A-", gold: "A-", outcome: GoldFailed, reason: "failed: TestA"},
 		{name: "gold misses one", spec: p2p(f2p("TestA"), "TestB"), base: "A-", gold: "A+", outcome: GoldFailed, reason: "no result of TestB"},
+		{name: "vet rejects the tests of gold", spec: f2p("TestA"), base: "^.", gold: "^.", outcome: GoldFailed, reason: "no test ran, exit 1; . [vet failed]"},
 		{name: "gold comes before base", spec: f2p("TestA"), base: "A+", gold: "A-", outcome: GoldFailed},
 		{name: "gold does not build with the tests", spec: f2p("TestA"), base: "A-", gold: "!.", outcome: GoldFailed},
 		{name: "gold has other failures", spec: f2p("TestA"), base: "A-", gold: "A+ B-", outcome: Admitted, base_: TestFailure},

@@ -11,6 +11,7 @@ import (
 // A goEvent is one line of `go test -json` (go doc cmd/test2json).
 type goEvent struct {
 	Action, Package, Test, Output string
+	ImportPath, FailedBuild       string // of what was built, since Go 1.24
 }
 
 // goName is a test within its package.
@@ -29,20 +30,25 @@ type goPackage struct {
 	end         string // action of its last end
 	failedTests int
 	ran         bool
-	unbuilt     string // "build" or "setup"
+	unbuilt     string  // "build", "setup" or "vet"
+	blamed      *goName // the test whose output told of a panic last
 }
+
+// A goBuild is what the toolchain printed of one thing that it built.
+type goBuild struct{ vetting, vet, compiler bool }
 
 // goStream collects the events of a run. Results come from events alone: whatever a test prints is inside Output.
 type goStream struct {
 	tests    map[goName]*goTest
 	packages map[string]*goPackage
+	builds   map[string]*goBuild
 	order    []goName
 	events   int
 	text     bool // lines as `go test` prints them without -json
 }
 
 func parseGoTest(in Input, command []string) suite {
-	g := goStream{tests: map[goName]*goTest{}, packages: map[string]*goPackage{}}
+	g := goStream{tests: map[goName]*goTest{}, packages: map[string]*goPackage{}, builds: map[string]*goBuild{}}
 	for line := range bytes.Lines(in.Stdout) {
 		var e goEvent
 		if line = bytes.TrimSpace(line); dull(line) {
@@ -54,6 +60,7 @@ func parseGoTest(in Input, command []string) suite {
 			g.plain(string(line))
 		}
 	}
+	g.vetted(in.Stderr)
 	g.settle()
 	return g.suite(in, command)
 }
@@ -92,9 +99,15 @@ var goEnds = map[string]Result{"pass": Passed, "fail": Failed, "skip": Skipped}
 
 func (g *goStream) event(e *goEvent) {
 	if e.Package == "" {
-		return // build-output and build-fail, which name what was compiled; the package's own events say what that meant
+		if e.Action == "build-output" {
+			g.built(e.ImportPath, e.Output)
+		}
+		return // the package's own events say what that meant
 	}
 	p := g.pkg(e.Package)
+	if b := g.builds[e.FailedBuild]; b != nil && p.unbuilt == "build" {
+		p.unbuilt = b.stopped()
+	}
 	if e.Test == "" {
 		switch e.Action {
 		case "pass", "fail", "skip":
@@ -105,7 +118,11 @@ func (g *goStream) event(e *goEvent) {
 		return
 	}
 	p.ran = true
-	t := g.test(goName{e.Package, e.Test})
+	n := goName{e.Package, e.Test}
+	t := g.test(n)
+	if b := p.blamed; b != nil && goLives[e.Action] && (b.test == e.Test || strings.HasPrefix(e.Test, b.test+"/")) {
+		g.tests[*b].panicked, g.tests[*b].culprit, p.blamed = false, false, nil // it printed the stack of a panic from which it recovered
+	}
 	if r, ok := goEnds[e.Action]; ok {
 		if t.ends++; t.ends == 1 {
 			t.result = r
@@ -113,7 +130,59 @@ func (g *goStream) event(e *goEvent) {
 			t.last = r
 		}
 	} else if e.Action == "output" {
-		t.output(e)
+		was := t.culprit
+		if t.output(e); t.culprit && !was {
+			if p.blamed != nil { // a process dies once
+				g.tests[*p.blamed].culprit = false
+			}
+			p.blamed = &n
+		}
+	}
+}
+
+// vetted reads from stderr what vet has against packages: before Go 1.24 builds had no events.
+func (g *goStream) vetted(stderr []byte) {
+	pkg := ""
+	for line := range strings.Lines(string(stderr)) {
+		if name, ok := strings.CutPrefix(line, "# "); ok {
+			pkg, _, _ = strings.Cut(strings.Trim(name, "[]\n"), " ")
+		}
+		if pkg != "" {
+			g.built(pkg, line)
+		}
+	}
+	for name, p := range g.packages {
+		if b := g.builds[name]; b != nil && p.unbuilt == "build" {
+			p.unbuilt = b.stopped()
+		}
+	}
+}
+
+// stopped is the step at which the package was given up.
+func (b *goBuild) stopped() string {
+	if b.vet && !b.compiler {
+		return "vet"
+	}
+	return "build"
+}
+
+// goLives are the actions of a test that lives on.
+var goLives = map[string]bool{"run": true, "pause": true, "cont": true}
+
+// built reads what was printed of a build: "# [p]" begins what vet has against p, which was compiled then, unless vet itself could not read it.
+func (g *goStream) built(path, line string) {
+	b := g.builds[path]
+	if b == nil {
+		b = &goBuild{}
+		g.builds[path] = b
+	}
+	switch {
+	case strings.HasPrefix(line, "# "):
+		b.vetting = strings.HasPrefix(line, "# [")
+	case b.vetting && !strings.HasPrefix(line, "vet: "):
+		b.vet = true
+	default:
+		b.compiler = true
 	}
 }
 
@@ -242,6 +311,8 @@ func (g *goStream) judgePackage(su *suite, dir string, p *goPackage) {
 	case p.unbuilt == "setup":
 		su.setupFailed = append(su.setupFailed, dir)
 		su.outside = append(su.outside, dir+" [setup failed]")
+	case p.unbuilt == "vet": // the tests are as they should be, and did not run
+		su.outside = append(su.outside, dir+" [vet failed]")
 	case p.unbuilt == "build":
 		su.buildFailed = append(su.buildFailed, dir)
 		su.outside = append(su.outside, dir+" [build failed]")

@@ -6,7 +6,7 @@ import (
 )
 
 // normalize makes an expected id canonical as far as that needs no results: absolute paths become relative to the workspace, and a Go
-// import path below the module becomes a directory.
+// import path below a module becomes a directory.
 func normalize(format, id string, in Input) string {
 	id = relative(id, in.Workspace)
 	if format == "tap" {
@@ -14,11 +14,9 @@ func normalize(format, id string, in Input) string {
 	}
 	id = strings.TrimPrefix(id, "./")
 	if format == "gotest" {
-		if in.Module != "" {
-			if rest, ok := strings.CutPrefix(id, in.Module+":"); ok {
-				return rest
-			}
-			id = strings.TrimPrefix(id, in.Module+"/")
+		// A nested module whose name is no domain's could as well be a directory, which an id means first.
+		if dir, rest, ok := in.module(id); ok && rest != "" && (dir == "." || strings.Contains(strings.TrimSuffix(id, rest), ".")) {
+			id = strings.TrimPrefix(dir+rest, "./")
 		}
 		id = strings.ReplaceAll(strings.TrimPrefix(id, ".:"), " ", "_") // as testing names subtests
 	}
@@ -52,7 +50,20 @@ func inPath(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("._-/~", c) >= 0
 }
 
-// goID is the canonical id of a Go test: TestX for the package at the root of the module, dir:TestX for one below it.
+// module is the directory of the module, of those that hold the package with which name begins the one with the longest path, and what follows its path.
+func (in *Input) module(name string) (dir, rest string, ok bool) {
+	for i := len(name); i > 0; i-- {
+		if i < len(name) && name[i] != '/' && name[i] != ':' {
+			continue
+		}
+		if dir, ok = in.Modules[name[:i]]; ok {
+			return dir, name[i:], true
+		}
+	}
+	return "", "", false
+}
+
+// goID is the canonical id of a Go test: TestX for the package at the root of the workspace, dir:TestX for one below it.
 func goID(pkg, test string, in Input, command []string) string {
 	if dir := packageDir(pkg, in, command); dir != "." {
 		return dir + ":" + test
@@ -60,20 +71,22 @@ func goID(pkg, test string, in Input, command []string) string {
 	return test
 }
 
-// packageDir is where a package lies, relative to the workspace. A package outside the module keeps its import path, and so can be taken for no other.
+// packageDir is where a package lies, relative to the workspace. A package outside its modules keeps its import path, and so can be taken for no other.
 func packageDir(pkg string, in Input, command []string) string {
 	if i := strings.Index(pkg, " ["); i >= 0 { // "p [p.test]"
 		pkg = pkg[:i]
 	}
+	dir, rest, ok := in.module(pkg)
 	switch {
-	case pkg == in.Module:
-		return "."
-	case in.Module != "" && strings.HasPrefix(pkg, in.Module+"/"):
-		return pkg[len(in.Module)+1:]
+	case ok:
+		return path.Join(dir, rest)
 	case pkg == "command-line-arguments": // files were named
 		for _, arg := range command {
 			if strings.HasSuffix(arg, ".go") {
-				return path.Dir(relative(arg, in.Workspace))
+				if below := relative(arg, in.Workspace); below != arg {
+					return path.Dir(below)
+				}
+				return path.Join(in.Cwd, path.Dir(arg))
 			}
 		}
 	case in.Workspace != "" && strings.HasPrefix(pkg, "_"+in.Workspace): // outside any module

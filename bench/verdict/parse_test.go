@@ -40,21 +40,39 @@ func TestRelative(t *testing.T) {
 
 // A package's directory is found from the module, or from what older and odder ways of running `go test` print instead.
 func TestPackageDir(t *testing.T) {
-	in := Input{Module: "example.com/m", Workspace: "/workspace"}
+	in := Input{Modules: map[string]string{"example.com/m": ".", "example.com/m/tools": "internal/tools", "fix": "sub/fix"}, Workspace: "/workspace"}
 	for pkg, want := range map[string]string{
-		"example.com/m":                                      ".",
-		"example.com/m/a/b":                                  "a/b",
-		"example.com/m/a [example.com/m/a.test]":             "a",
-		"example.com/m2":                                     "example.com/m2",
-		"command-line-arguments":                             "sub",
-		"_/workspace/old":                                    "old",
-		"_/workspace":                                        ".",
-		"example.com/other/vendored":                         "example.com/other/vendored",
-		"example.com/m/x_test [example.com/m/x.test]":        "x_test",
+		"example.com/m":                               ".",
+		"example.com/m/a/b":                           "a/b",
+		"example.com/m/a [example.com/m/a.test]":      "a",
+		"example.com/m2":                              "example.com/m2",
+		"example.com/m/tools":                         "internal/tools",
+		"example.com/m/tools/a":                       "internal/tools/a",
+		"example.com/m/toolset":                       "toolset",
+		"fix/a":                                       "sub/fix/a",
+		"command-line-arguments":                      "sub",
+		"_/workspace/old":                             "old",
+		"_/workspace":                                 ".",
+		"example.com/other/vendored":                  "example.com/other/vendored",
+		"example.com/m/x_test [example.com/m/x.test]": "x_test",
 		"example.com/m/v2 [example.com/m/v2.test] something": "v2",
 	} {
 		if got := packageDir(pkg, in, []string{"go", "test", "-json", "/workspace/sub/x_test.go"}); got != want {
 			t.Errorf("%s: %s, want %s", pkg, got, want)
+		}
+	}
+	in.Cwd = "sub"
+	for file, want := range map[string]string{"x_test.go": "sub", "./a/x_test.go": "sub/a", "../x_test.go": ".", "/workspace/a/x_test.go": "a"} {
+		if got := packageDir("command-line-arguments", in, []string{"go", "test", file}); got != want {
+			t.Errorf("%s in sub: %s, want %s", file, got, want)
+		}
+	}
+	for id, want := range map[string]string{
+		"example.com/m:TestA": "TestA", "example.com/m/a:TestA": "a:TestA", "example.com/m/tools:TestA/x y": "internal/tools:TestA/x_y", "example.com/m/tools/a:TestA": "internal/tools/a:TestA",
+		"fix:TestA": "fix:TestA", "TestA": "TestA", "sub/fix:TestA": "sub/fix:TestA",
+	} {
+		if got := normalize("gotest", id, in); got != want {
+			t.Errorf("id %s: %s, want %s", id, got, want)
 		}
 	}
 }
@@ -95,7 +113,7 @@ func TestNoShadowing(t *testing.T) {
 		{"a deeper description", "tap", "a", Input{Stdout: []byte("    ok 1 - a\nok 1 - evil\n1..1\n")}, Absent},
 		{"a shallower description", "tap", "suite > a", Input{Stdout: []byte("ok 1 - a\n1..1\n")}, Absent},
 	} {
-		c.in.Module = "m"
+		c.in.Modules = map[string]string{"m": "."}
 		s := Parse(&kind.ScoreSpec{Format: c.format, FailToPass: []string{c.id}}, c.in, nil)
 		if got := s.FailToPass[0].Result; got != c.want {
 			t.Errorf("%s: %s is %s, want %s", c.name, c.id, got, c.want)
@@ -119,7 +137,7 @@ func TestRepeatedResults(t *testing.T) {
 		want             Result
 		reason           Reason
 	}{
-		{"gotest", "gotest", "TestA", Input{Module: "m", Stdout: []byte(once + once + "{\"Action\":\"pass\",\"Package\":\"m\"}\n")}, Duplicate, DuplicateID},
+		{"gotest", "gotest", "TestA", Input{Modules: map[string]string{"m": "."}, Stdout: []byte(once + once + "{\"Action\":\"pass\",\"Package\":\"m\"}\n")}, Duplicate, DuplicateID},
 		{"junit", "junit", "t::adds", Input{Reports: xml("")}, Duplicate, DuplicateID},
 		{"tap, both pass", "tap", "adds", Input{Stdout: tap("ok 2 - adds")}, Passed, ""},
 		{"tap, one fails", "tap", "adds", Input{Stdout: tap("not ok 2 - adds"), Exit: 1}, Failed, FailedTest},
@@ -134,7 +152,7 @@ func TestRepeatedResults(t *testing.T) {
 
 // What a score by given lists needs besides a report.
 func TestParseLists(t *testing.T) {
-	pass := Input{Module: "m", Stdout: []byte("{\"Action\":\"pass\",\"Package\":\"m\",\"Test\":\"TestA\"}\n{\"Action\":\"pass\",\"Package\":\"m\"}\n")}
+	pass := Input{Modules: map[string]string{"m": "."}, Stdout: []byte("{\"Action\":\"pass\",\"Package\":\"m\",\"Test\":\"TestA\"}\n{\"Action\":\"pass\",\"Package\":\"m\"}\n")}
 	if s := Parse(&kind.ScoreSpec{Format: "gotest"}, pass, nil); s.Reason != ToolError {
 		t.Errorf("nothing is expected: %+v", s)
 	}
@@ -183,7 +201,7 @@ func TestPassing(t *testing.T) {
 		for _, id := range expected {
 			want = want && results[id] == "pass"
 		}
-		s := Parse(&kind.ScoreSpec{Format: "gotest", FailToPass: expected}, Input{Module: "m", Exit: exit, Stdout: []byte(out.String())}, nil)
+		s := Parse(&kind.ScoreSpec{Format: "gotest", FailToPass: expected}, Input{Modules: map[string]string{"m": "."}, Exit: exit, Stdout: []byte(out.String())}, nil)
 		if (s.Verdict == task.Pass) != want {
 			t.Fatalf("%v with exit %d: %s, %s", results, exit, s.Verdict, s.Detail)
 		}
@@ -211,9 +229,9 @@ func hostile(size int) map[string]Input {
 		"tap yaml":        {Stdout: []byte("ok 1 - a\n  ---\n" + strings.Repeat("  x\n", size/4))},
 		"tap colours":     {Stdout: []byte(strings.Repeat("\x1b[", size/2))},
 		"tap hashes":      {Stdout: []byte("ok 1 - " + strings.Repeat(" #", size/2))},
-		"gotest slashes":  {Stdout: []byte(slashes.String()), Module: "m"},
-		"gotest panics":   {Stdout: []byte(strings.Repeat(`{"Action":"output","Package":"m","Test":"TestA","Output":"panic: x"}`+"\n", size/70)), Module: "m"},
-		"gotest text":     {Stdout: []byte(strings.Repeat("FAIL\tm [build failed]\n", size/22)), Module: "m"},
+		"gotest slashes":  {Stdout: []byte(slashes.String()), Modules: map[string]string{"m": "."}},
+		"gotest panics":   {Stdout: []byte(strings.Repeat(`{"Action":"output","Package":"m","Test":"TestA","Output":"panic: x"}`+"\n", size/70)), Modules: map[string]string{"m": "."}},
+		"gotest text":     {Stdout: []byte(strings.Repeat("FAIL\tm [build failed]\n", size/22)), Modules: map[string]string{"m": "."}},
 		"junit nested":    {Reports: map[string][]byte{"r": []byte(strings.Repeat("<testsuite>", size/11))}},
 		"junit same":      {Reports: map[string][]byte{"r": []byte("<testsuite>" + cases + "</testsuite>")}},
 		"junit workspace": {Workspace: "/w", Reports: map[string][]byte{"r": []byte(`<testcase name="` + strings.Repeat("x/w/", size/4) + `"/>`)}},
@@ -264,7 +282,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(format, append(in.Stdout, in.Reports["r"]...), 0)
 	}
 	f.Fuzz(func(t *testing.T, format string, data []byte, exit int) {
-		in := Input{Exit: exit, Stdout: data, Reports: map[string][]byte{"r": data}, Module: "example.com/m", Workspace: "/workspace"}
+		in := Input{Exit: exit, Stdout: data, Reports: map[string][]byte{"r": data}, Modules: map[string]string{"example.com/m": "."}, Workspace: "/workspace"}
 		for _, derive := range []bool{false, true} {
 			spec := &kind.ScoreSpec{Format: format, Derive: derive}
 			if !derive {
@@ -338,5 +356,24 @@ func TestTAPIDsSurviveJSON(t *testing.T) {
 	}
 	if again := Parse(&kind.ScoreSpec{Format: "tap", Derive: true}, in, &expected); again.Verdict != task.Pass || len(expected.FailToPass) != 2 {
 		t.Errorf("%s: %s", again.Verdict, again.Detail)
+	}
+}
+
+// Before Go 1.24 what vet or the compiler has to say is on stderr, and the event says [build failed] of either.
+func TestOldVet(t *testing.T) {
+	const stdout = "{\"Action\":\"output\",\"Package\":\"m\",\"Output\":\"FAIL\\tm [build failed]\\n\"}\n{\"Action\":\"fail\",\"Package\":\"m\"}\n"
+	for stderr, want := range map[string]Result{
+		"# m\n# [m]\n./m_test.go:3:28: fmt.Printf format %d has arg \"x\" of wrong type string\n":                 Absent,
+		"go: downloading example.com/a v1.0.0\n# m\n# [m]\n./m_test.go:3:28: self-assignment of x to x\n":         Absent,
+		"# m [m.test]\n./m_test.go:3:31: undefined: B\n":                                                          Unbuilt,
+		"# m\n# [m]\nvet: ./m_test.go:3:31: undefined: B\n":                                                       Unbuilt,
+		"# m [m.test]\n./m_test.go:3:31: undefined: B\n# m\n# [m]\n./m.go:3:28: self-assignment of x to x\n":      Unbuilt,
+		"# other\n# [other]\n./o.go:3:28: self-assignment of x to x\n# m [m.test]\n./m_test.go:1: undefined: B\n": Unbuilt,
+		"": Unbuilt,
+	} {
+		in := Input{Modules: map[string]string{"m": "."}, Exit: 1, Stdout: []byte(stdout), Stderr: []byte(stderr)}
+		if got := Parse(&kind.ScoreSpec{Format: "gotest", FailToPass: []string{"TestA"}}, in, nil).FailToPass[0].Result; got != want {
+			t.Errorf("%q: %s, want %s", stderr, got, want)
+		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // ParserVersion is raised by hand when a parser, or a rule of passing, may judge an equal run differently. It is in the key of scores.
-const ParserVersion = 3
+const ParserVersion = 4
 
 // An Input is everything about one run of a test that a verdict may depend on.
 type Input struct {
@@ -22,7 +22,8 @@ type Input struct {
 	Stdout, Stderr, Both []byte
 	Reports              map[string][]byte // path to content
 	Refused              map[string]string // reports that were there and not collected, with the reason
-	Module               string            // gotest: the module path of base+test's go.mod
+	Modules              map[string]string // gotest: the directory of each go.mod of base+test ("." is the root) by its module path
+	Cwd                  string            // where the command ran, relative to the workspace
 	Workspace            string            // ids and names that hold this absolute path are made relative to it
 }
 

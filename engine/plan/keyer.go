@@ -73,7 +73,7 @@ func (k *Keyer) key(id task.ID, contribution func(*task.Dep) (digest.Digest, boo
 	return task.EncodeKey(&k.enc, t.Spec, k.graph.Salt, k.read, k.inputs), true, nil
 }
 
-// readFiles fills k.read with t's input files but those that a dependency makes: they enter the key by that dependency.
+// readFiles fills k.read with t's input files, and what those of them lead to that are links, but those that a dependency makes: they enter the key by that dependency.
 func (k *Keyer) readFiles(id task.ID, t *task.Task) error {
 	k.read = k.read[:0]
 	if len(t.Inputs) == 0 {
@@ -102,9 +102,45 @@ func (k *Keyer) readFiles(id task.ID, t *task.Task) error {
 		}
 		in.Path = path
 		k.read = append(k.read, in)
+		if in.Mode == task.ModeLink {
+			if err := k.follow(t, path); err != nil {
+				return err
+			}
+		}
 	}
 	if missing != nil {
 		return missing
+	}
+	return nil
+}
+
+// maxLinks bounds how many links are followed, as the kernel does.
+const maxLinks = 40
+
+// follow adds to k.read what a link leads to, for that is what a command reads. What is not there is not missing: a link is an input as it is.
+func (k *Keyer) follow(t *task.Task, path string) error {
+	links, ok := k.files.(Links)
+	if !ok {
+		return nil
+	}
+	for range maxLinks {
+		if path, ok = links.Leads(path); !ok {
+			return nil
+		}
+		_, declared := slices.BinarySearch(t.Inputs, path)
+		_, made := slices.BinarySearch(k.made, path)
+		if declared || made || slices.ContainsFunc(k.read, func(f task.FileInput) bool { return f.Path == path }) {
+			return nil
+		}
+		in, ok, err := k.files.Input(path)
+		if err != nil {
+			return fmt.Errorf("plan: read input %s: %w", path, err)
+		}
+		if !ok {
+			return nil
+		}
+		in.Path = path
+		k.read = append(k.read, in)
 	}
 	return nil
 }

@@ -84,6 +84,12 @@ type Files interface {
 	Input(path string) (in task.FileInput, ok bool, err error)
 }
 
+// Links is a Files that knows where links lead.
+type Links interface {
+	// Leads returns the path, as Input takes it, that a link names; ok is false if there is no link.
+	Leads(path string) (to string, ok bool)
+}
+
 // A Plan is a graph with its decisions. Items are parallel to Graph.Tasks; tasks outside Want are not Wanted.
 // Its methods but Address are for one goroutine at a time: what they derive is kept.
 type Plan struct {

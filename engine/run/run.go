@@ -81,6 +81,7 @@ type Command struct {
 	Keep    *Keep    // nil: the workspace and HOME are thrown away
 	Reports []string // declared output files, relative to the workspace: removed before, collected after
 	Changes bool     // say what the command changed in the workspace
+	Watch   []string // globs: say which files of State's workspace, Tree's aside, are altered when the command begins, and with Keep when it has ended
 	Log     func(stream string, data []byte)
 }
 
@@ -139,6 +140,7 @@ type Result struct {
 	Skipped   map[string]string // changed paths that are not among the Changes, for no tree can hold them, with the reason
 	Changes   []Change          // with Command.Changes, sorted by path
 	Reset     []string          // paths that Start.Reset changed or removed, sorted
+	Altered   []string          // those of Command.Watch, sorted
 	Manifest  digest.Digest     // of the kept workspace: sorted path, mode, size, content
 	Elapsed   time.Duration
 	CPU       time.Duration

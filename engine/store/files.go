@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -77,6 +78,32 @@ func (f *Files) Input(path string) (in task.FileInput, ok bool, err error) {
 		return in, false, nil
 	}
 	return task.FileInput{Path: path, Mode: kindModes[s.kind], Digest: s.digest}, true, nil
+}
+
+// Leads returns the path that a link names: below root if it is there, else absolute. ok is false if there is no link.
+func (f *Files) Leads(path string) (to string, ok bool) {
+	dir, name := splitPath(path)
+	from := f.path(dir)
+	to, err := os.Readlink(filepath.Join(from, name))
+	if err != nil {
+		return "", false
+	}
+	if !filepath.IsAbs(to) {
+		if real, err := filepath.EvalSymlinks(from); err == nil {
+			from = real // else ".." would be taken from where a link to a directory stands
+		}
+		to = filepath.Join(from, to)
+	}
+	roots := []string{f.root}
+	if real, err := filepath.EvalSymlinks(f.root); err == nil {
+		roots = append(roots, real)
+	}
+	for _, root := range roots {
+		if rel, err := filepath.Rel(root, to); err == nil && filepath.IsLocal(rel) {
+			return filepath.ToSlash(rel), true
+		}
+	}
+	return to, true
 }
 
 // Prefetch looks at many inputs at once, in parallel by directory. What fails to be read is told by Input.

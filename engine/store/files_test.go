@@ -322,3 +322,32 @@ func TestFilesConcurrently(t *testing.T) {
 	}
 	group.Wait()
 }
+
+// A link leads to a path below the root, however it is written, or to an absolute one.
+func TestLeads(t *testing.T) {
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	check(t, err)
+	root := filepath.Join(top, "w")
+	write(t, root, "real/deep/data", "d")
+	link := func(to, path string) {
+		t.Helper()
+		if err := os.Symlink(to, filepath.Join(root, path)); err != nil {
+			t.Skip(err)
+		}
+	}
+	link("real/deep", "short")
+	link("data", "real/deep/near")
+	link("../deep/data", "real/deep/up")
+	link("../../none", "real/deep/dangling")
+	link(filepath.Join(root, "real"), "absolute")
+	link("../outside", "out")
+	f := NewFiles(root, nil)
+	for path, want := range map[string]string{
+		"real/deep/near": "real/deep/data", "real/deep/up": "real/deep/data", "short/up": "real/deep/data", "real/deep/dangling": "none", "absolute": "real",
+		"out": filepath.Join(top, "outside"), "real/deep/data": "", "gone": "",
+	} {
+		if to, ok := f.Leads(path); to != want || ok != (want != "") {
+			t.Errorf("%s leads to %q, %v; want %q", path, to, ok, want)
+		}
+	}
+}

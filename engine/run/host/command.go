@@ -239,6 +239,9 @@ func (s *session) spec(ctx context.Context) (*spec, error) {
 		Argv: c.Argv, Cwd: c.Cwd, Exempt: c.Start.Exempt, Reports: c.Reports, Files: c.Start.Files,
 		Manifest: c.Keep != nil && c.Keep.Workspace == run.FromCommand, Changes: c.Changes,
 	}
+	if s.start != nil && s.base == nil {
+		sp.Watch = c.Watch
+	}
 	if s.start != nil {
 		sp.Stamp = s.start.Made.Add(time.Millisecond).UnixNano()
 	}
@@ -307,6 +310,22 @@ func (s *session) plan(ctx context.Context, sp *spec) error {
 	}
 	slices.SortFunc(sp.Wanted, func(a, b entry) int { return strings.Compare(a.Path, b.Path) })
 	return nil
+}
+
+// leftBehind are those of the paths that a command left, and that were not in the tree that it saw.
+func (s *session) leftBehind(ctx context.Context, paths []string) ([]string, error) {
+	if len(paths) == 0 || s.from.IsZero() {
+		return paths, nil
+	}
+	all, err := s.r.opt.Trees.Entries(ctx, s.from)
+	if err != nil {
+		return nil, fmt.Errorf("host: list the tree: %w", err)
+	}
+	seen := map[string]bool{}
+	for _, e := range all {
+		seen[e.Path] = true
+	}
+	return slices.DeleteFunc(paths, func(p string) bool { return seen[p] }), nil
 }
 
 // tree is what the workspace shows once it is laid.

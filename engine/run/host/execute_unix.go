@@ -73,7 +73,8 @@ func (s *session) execute(ctx context.Context, sp *spec) (*run.Result, error) {
 		res.Reports[p], _ = redact(b, w.log.secrets, true)
 	}
 	res.Skipped = e.Skipped
-	return res, nil
+	res.Altered, err = s.leftBehind(ctx, e.Altered)
+	return res, err
 }
 
 // indexFiles opens the index of the workspace that the command starts with, and a file for that of the one that is kept. nil is an empty file.

@@ -226,6 +226,24 @@ func changes(root string, before, after []indexed) (out []run.Change, skipped ma
 	return out, skipped, nil
 }
 
+// altered are the paths of before that match a glob and are gone or have other content after.
+func altered(before, after []indexed, globs []string) (paths []string) {
+	if len(globs) == 0 {
+		return nil
+	}
+	j := 0
+	for _, b := range before {
+		for j < len(after) && after[j].Path < b.Path {
+			j++
+		}
+		same := j < len(after) && after[j].Path == b.Path && after[j].Mode == b.Mode && after[j].Digest == b.Digest
+		if !same && matchesAny(globs, b.Path) {
+			paths = append(paths, b.Path)
+		}
+	}
+	return paths
+}
+
 // inGit says whether path is part of a git repository's own files, which no tree holds.
 func inGit(path string) bool { return slices.Contains(strings.Split(path, "/"), ".git") }
 

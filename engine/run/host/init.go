@@ -75,12 +75,13 @@ func (i *initProcess) run() error {
 		return i.out.Encode(reply{End: &end{}})
 	}
 	l := &layer{root: i.workspace, home: i.home, stamp: time.Unix(0, s.Stamp), blobs: i.blobs}
+	altered := l.overlaid(s)
 	if err := l.lay(s); err != nil {
 		return err
 	}
 	var before []indexed
 	known := readIndex(os.NewFile(fdIndexIn, "index"))
-	if s.Changes {
+	if s.Changes || s.Manifest && l.has(s.Watch) {
 		if before, err = index(i.workspace, known); err != nil {
 			return err
 		}
@@ -90,7 +91,7 @@ func (i *initProcess) run() error {
 	if err != nil {
 		return err
 	}
-	e.Reset = l.reset
+	e.Reset, e.Altered = l.reset, altered
 	if err := cleanUp(); err != nil {
 		return err
 	}
@@ -119,6 +120,7 @@ func (i *initProcess) look(e *end, before, known []indexed) error {
 	if !i.spec.Manifest {
 		return nil
 	}
+	e.Altered = slices.Compact(slices.Sorted(slices.Values(append(e.Altered, altered(before, after, i.spec.Watch)...))))
 	e.Manifest = manifest(after)
 	return writeIndex(os.NewFile(fdIndexOut, "index"), after)
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bmatcuk/doublestar/v4"
+
 	"pbuild/engine/digest"
 	"pbuild/engine/task"
 )
@@ -50,6 +52,32 @@ func (l *layer) lay(s *spec) error {
 		}
 	}
 	return nil
+}
+
+// has says whether there can be anything that matches a glob.
+func (l *layer) has(globs []string) bool {
+	return slices.ContainsFunc(globs, func(g string) bool {
+		base, _ := doublestar.SplitPattern(g)
+		_, err := os.Lstat(filepath.Join(l.root, base))
+		return err == nil
+	})
+}
+
+// overlaid are the paths at which the tree that is to be laid has something in the place of what s.Watch matches.
+func (l *layer) overlaid(s *spec) (paths []string) {
+	for _, e := range s.Lay {
+		watched := func(g string) bool {
+			base, _ := doublestar.SplitPattern(g)
+			return doublestar.MatchUnvalidated(g, e.Path) || base == e.Path || strings.HasPrefix(base, e.Path+"/")
+		}
+		if e.Mode == 0 || !slices.ContainsFunc(s.Watch, watched) {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(l.root, e.Path)); err == nil {
+			paths = append(paths, e.Path)
+		}
+	}
+	return paths
 }
 
 // batch bounds how many blobs are in memory at once.

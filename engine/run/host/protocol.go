@@ -52,6 +52,7 @@ type spec struct {
 
 	Manifest bool
 	Changes  bool
+	Watch    []string
 }
 
 // place is where the command sees one of Files.
@@ -117,6 +118,7 @@ type end struct {
 	Elapsed  int64
 	MaxRSS   int64 // bytes
 	Reset    []string
+	Altered  []string
 	Reports  map[string][]byte
 	Refused  map[string]string
 	Changes  []run.Change

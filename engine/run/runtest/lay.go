@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"pbuild/engine/digest"
+	"pbuild/engine/run"
 	"pbuild/engine/task"
 )
 
@@ -212,3 +214,32 @@ func changed(h *harness) {
 }
 
 var modes = map[uint32]string{0: "-", 0o644: "f", 0o755: "x", task.ModeLink: "l"}
+
+func watch(h *harness) {
+	globs := []string{"bin/**", "lib/*", "none/**"}
+	prepared := func(h *harness) digest.Digest {
+		base := h.trees.Add(map[string]string{"a": "a", "bin/own": "own"})
+		h.ok(keep("prepared", from("", base, sh("mkdir -p bin lib; echo run >bin/run; echo more >bin/more; echo l >lib/l; echo o >other"))))
+		return base
+	}
+	wants := func(h *harness, c *run.Command, want ...string) {
+		h.Helper()
+		c.Watch = globs
+		if res := h.run(c); !slices.Equal(res.Altered, want) {
+			h.Errorf("altered %q, want %q", res.Altered, want)
+		}
+	}
+	h.sub("what a tree is laid over", func(h *harness) {
+		base := prepared(h)
+		wants(h, from("prepared", base, sh("true")))
+		wants(h, from("prepared", h.trees.Add(map[string]string{"a": "b", "bin/own": "theirs", "bin/new": "n", "other": "x"}), sh("true")))
+		wants(h, from("prepared", h.trees.Add(map[string]string{"a": "a", "bin/run": "evil"}), sh("true")), "bin/run")
+		wants(h, from("prepared", h.trees.Add(map[string]string{"a": "a", "bin": "link:evil", "lib": "link:evil"}), sh("true")), "bin", "lib")
+	})
+	h.sub("what a command does, if that is kept", func(h *harness) {
+		base := prepared(h)
+		wants(h, from("prepared", base, sh("echo evil >bin/run")))
+		wants(h, keep("same", from("prepared", base, sh("rm bin/run; echo run >bin/run; echo n >lib/new; echo x >other; echo own2 >bin/own"))))
+		wants(h, keep("built", from("prepared", base, sh("echo evil >bin/run; rm -r lib; ln -s bin lib"))), "bin/run", "lib/l")
+	})
+}

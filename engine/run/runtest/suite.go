@@ -28,7 +28,7 @@ func Suite(t *testing.T, make func(t *testing.T, s Setup) run.Runner) {
 		f    func(h *harness)
 	}{
 		{"command", commands}, {"output", output}, {"death", death}, {"limits", limits}, {"isolation", isolation},
-		{"states", states}, {"lay", lay}, {"reset", reset}, {"reports", reports}, {"changes", changed},
+		{"states", states}, {"lay", lay}, {"reset", reset}, {"watch", watch}, {"reports", reports}, {"changes", changed},
 	} {
 		t.Run(group.name, func(t *testing.T) { group.f(&harness{T: t, make: make}) })
 	}
