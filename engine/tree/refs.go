@@ -65,7 +65,7 @@ func (r *Repo) Keep(ctx context.Context, trees ...digest.Digest) error {
 	}
 	err := r.sync()
 	if err == nil {
-		_, err = r.run(ctx, call{stdin: []byte(want.String())}, "update-ref", "--stdin")
+		err = r.updateRefs(ctx, want.String())
 	}
 	if err == nil {
 		err = r.sync()
@@ -99,7 +99,7 @@ func (r *Repo) drop(ctx context.Context, live func(digest.Digest) bool) error {
 	for _, ref := range refs {
 		fmt.Fprintf(&dead, "delete %s\n", ref)
 	}
-	if _, err := r.run(ctx, call{stdin: []byte(dead.String())}, "update-ref", "--stdin"); err != nil {
+	if err := r.updateRefs(ctx, dead.String()); err != nil {
 		return err
 	}
 	r.dirs.clear()
@@ -116,6 +116,41 @@ func (r *Repo) drop(ctx context.Context, live func(digest.Digest) bool) error {
 	r.objects.forget()
 	r.infos.forget()
 	return nil
+}
+
+// updateRefs changes refs: a command of git update-ref a line. Only who holds the workspace's lock does that, so that a lock of git's which stays was left by
+// one that was killed, and is broken.
+func (r *Repo) updateRefs(ctx context.Context, commands string) error {
+	_, err := r.run(ctx, call{stdin: []byte(commands)}, "update-ref", "--stdin")
+	if err != nil && r.breakLocks(commands) {
+		_, err = r.run(ctx, call{stdin: []byte(commands)}, "update-ref", "--stdin")
+	}
+	return err
+}
+
+// lockAge is how long a git that is still at work may hold a lock.
+const lockAge = 2 * time.Second
+
+// breakLocks removes what a killed git left that keeps commands from being done, and says whether there was any.
+func (r *Repo) breakLocks(commands string) (broken bool) {
+	locks := []string{"packed-refs.lock"}
+	for line := range strings.Lines(commands) {
+		if f := strings.Fields(line); len(f) > 1 {
+			locks = append(locks, f[1]+".lock")
+		}
+	}
+	for _, l := range locks {
+		path := filepath.Join(r.dir, filepath.FromSlash(l))
+		fi, err := os.Stat(path)
+		if err != nil {
+			continue
+		}
+		time.Sleep(min(lockAge-time.Since(fi.ModTime()), lockAge))
+		if err := os.Remove(path); err == nil || os.IsNotExist(err) {
+			broken = true
+		}
+	}
+	return broken
 }
 
 // divide lists the refs of trees: of those that live says, and of the others.

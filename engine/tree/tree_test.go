@@ -269,6 +269,34 @@ func TestCheckout(t *testing.T) {
 	}
 }
 
+// A git that was killed while it changed refs leaves its locks.
+func TestKeepBreaksLocks(t *testing.T) {
+	r := open(t)
+	ctx := context.Background()
+	a, b := r.mustMake(t, files{"a": "1"}), r.mustMake(t, files{"a": "2"})
+	lock := func(name string) {
+		full := filepath.Join(r.dir, name+".lock")
+		if err := os.MkdirAll(filepath.Dir(full), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(full, nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	id, _ := a.Git()
+	lock(refPrefix + id)
+	if err := r.Keep(ctx, a, b); err != nil {
+		t.Fatal(err)
+	}
+	lock("packed-refs")
+	if err := r.Drop(ctx, func(d digest.Digest) bool { return d == a }); err != nil {
+		t.Fatal(err)
+	}
+	if kept := Kept(r.dir); !kept[a] || kept[b] {
+		t.Errorf("kept are %v", kept)
+	}
+}
+
 func TestKeepAndDrop(t *testing.T) {
 	r := open(t)
 	ctx := context.Background()

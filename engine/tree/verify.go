@@ -36,7 +36,7 @@ func (r *Repo) Verify(ctx context.Context, trees []digest.Digest) (broken map[di
 		}
 	}
 	if len(broken) > 0 {
-		if _, err := r.run(ctx, call{stdin: []byte(lose.String())}, "update-ref", "--stdin"); err != nil {
+		if err := r.updateRefs(ctx, lose.String()); err != nil {
 			return broken, fmt.Errorf("tree: verify: %w", err)
 		}
 	}
