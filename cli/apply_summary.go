@@ -121,7 +121,7 @@ func (ap *applying) cause(e *task.End, id task.ID) string {
 	return e.Cause
 }
 
-// excluded counts the cells that their gate did not admit: their last step is unneeded.
+// excluded counts the cells that a gate did not admit: their last step is unneeded.
 func (ap *applying) excluded(sum *apply.Summary) int {
 	n := 0
 	for i := range ap.graph.Objects {
@@ -130,7 +130,7 @@ func (ap *applying) excluded(sum *apply.Summary) int {
 			continue
 		}
 		last := o.Steps[len(o.Steps)-1].Task
-		if e := &sum.Ends[last]; ap.plan.Wanted[last] && e.Record == nil && e.Status == "" {
+		if e := &sum.Ends[last]; ap.plan.Wanted[last] && e.Record == nil && e.Status == "" && judged(ap.graph, o, func(id task.ID) bool { return sum.Ends[id].Record != nil || sum.Ends[id].Status == "" }) {
 			n++
 		}
 	}
@@ -191,11 +191,27 @@ func excludedCells(p *plan.Plan) int {
 	n := 0
 	for i := range p.Graph.Objects {
 		o := &p.Graph.Objects[i]
-		if last := o.Steps[len(o.Steps)-1].Task; o.Class == task.ClassCandidate && p.Wanted[last] && p.Items[last].Decision == plan.Unneeded {
+		if o.Class != task.ClassCandidate {
+			continue
+		}
+		last := o.Steps[len(o.Steps)-1].Task
+		if p.Wanted[last] && p.Items[last].Decision == plan.Unneeded && judged(p.Graph, o, func(id task.ID) bool { return p.Items[id].Record != nil || p.Items[id].Decision == plan.Unneeded }) {
 			n++
 		}
 	}
 	return n
+}
+
+// judged says whether every gate that a cell waits for has come to a verdict, or was not needed for one: what could not be judged is not excluded.
+func judged(g *task.Graph, o *task.Object, settled func(task.ID) bool) bool {
+	for _, step := range o.Steps {
+		for _, c := range g.Tasks[step.Task].When {
+			if c.Fact == kind.Admitted && !settled(c.On) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // nullSummary is the summary of an apply that had nothing to do.

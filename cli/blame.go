@@ -18,8 +18,8 @@ func (ap *applying) blame(id task.ID, r *task.Record) (step task.ID, log []byte)
 			continue
 		}
 		have := ap.plan.Items[d.On].Record
-		if have == nil {
-			have = ap.store.Latest(ap.address(d.On))
+		if last := ap.store.Latest(ap.address(d.On)); have == nil || last != nil && last.Run == ap.run { // what was to be reused may have run after all
+			have = last
 		}
 		if have == nil || have.Log.IsZero() {
 			continue

@@ -118,7 +118,7 @@ func (g *progress) end(e apply.Event) {
 	case "failed":
 		if e.Record != nil && e.Record.Status == task.Failed && g.outcome[e.Task] {
 			if !g.v.quiet {
-				g.failure(e, yellow, ", which counts as an outcome")
+				g.failure(e, yellow, " (counts as an outcome)")
 			}
 			return
 		}

@@ -89,7 +89,7 @@ func TestProgressOutcome(t *testing.T) {
 		if strings.Contains(got, "\x1b["+string(red)) || strings.Contains(got, "1 failed") {
 			t.Errorf("quiet %v: an outcome looks like a failure:\n%s", quiet, got)
 		}
-		if told := strings.Contains(plainText(got), "exit 3, which counts as an outcome\n"); told == quiet {
+		if told := strings.Contains(plainText(got), "exit 3 (counts as an outcome)\n"); told == quiet {
 			t.Errorf("quiet %v: the outcome is told: %v:\n%s", quiet, told, got)
 		}
 	}

@@ -112,7 +112,7 @@ func (s *session) reportsNamed(name string) ([]declaredReport, error) {
 	}
 	switch {
 	case len(names) == 0:
-		return nil, usagef("the workspace declares no report")
+		return nil, usagef("the workspace declares no report%s", s.unknownHint())
 	case len(list) == 0:
 		return nil, usagef("there is no report %q%s", name, didYouMean(name, names))
 	}

@@ -199,6 +199,7 @@ func (a *app) loadChoice(cmd *cobra.Command, args []string) (*session, *choice, 
 	}
 	c, err := choose(s.graph, sel)
 	if err != nil {
+		err = exitWith(ExitUsage, fmt.Errorf("%w%s", err, s.unknownHint()))
 		s.close()
 		return nil, nil, err
 	}
@@ -213,6 +214,7 @@ func (a *app) loadTask(cmd *cobra.Command, addr string) (*session, *task.Object,
 	}
 	o, step, err := resolve(s.graph, addr)
 	if err != nil {
+		err = exitWith(ExitUsage, fmt.Errorf("%w%s", err, s.unknownHint()))
 		s.close()
 		return nil, nil, 0, err
 	}

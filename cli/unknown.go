@@ -68,6 +68,15 @@ func makerNames(u *decl.UnknownRows) string {
 	return strings.Join(names, ", ")
 }
 
+// unknownHint is the end of an error about something that is not in the graph, where that may be for want of rows.
+func (s *session) unknownHint() string {
+	if len(s.ws.Unknown) == 0 {
+		return ""
+	}
+	u := &s.ws.Unknown[0]
+	return fmt.Sprintf(" (what is made of dataset.%s is not known before %s has run)", u.Dataset, makerNames(u))
+}
+
 // toLearn are the tasks that make rows which a choice needs and which are not known.
 func (s *session) toLearn(args []string) []task.ID {
 	if len(s.ws.Unknown) == 0 || !s.held(args) {

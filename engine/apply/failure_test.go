@@ -265,3 +265,20 @@ func TestSlowListener(t *testing.T) {
 		t.Errorf("%d bytes, %d notes, %d ends", logged, notes, ends)
 	}
 }
+
+// What was skipped for two failures tells of both: neither counts where a dependent makes an outcome of it.
+func TestAbsorbedFailures(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.add(&spec{kind: testKind, name: "a"}), w.add(&spec{kind: testKind, name: "b"})
+	c := w.add(&spec{kind: testKind, name: "c"}, on(a), on(b))
+	w.add(&spec{kind: testKind, name: "verdict"}, tolerant(c, task.TolerateFailed))
+	w.run = func(_ context.Context, a *task.Attempt) (task.Outcome, error) {
+		if a.Address == "task.a" || a.Address == "task.b" {
+			return task.Outcome{Status: task.Failed}, nil
+		}
+		return compute(a), nil
+	}
+	if s := w.apply(); s.Failed != 0 || len(s.Absorbed) != 2 {
+		t.Errorf("%d failed, absorbed are %v", s.Failed, s.Absorbed)
+	}
+}

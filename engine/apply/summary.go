@@ -97,22 +97,30 @@ func (l *loop) summary() *Summary {
 	return &l.sum
 }
 
-// absorbed finds the failures that came, directly or by way of what they skipped, to a task that tolerates failures and ended well.
+// absorbed finds the failures that came, directly or by way of what they skipped, to a task that tolerates failures and ended well: of what was skipped
+// for several, all.
 func absorbed(g *task.Graph, wanted []bool, ends []task.End) map[task.ID]bool {
-	found := map[task.ID]bool{}
+	found, seen := map[task.ID]bool{}, map[task.ID]bool{}
+	var mark func(id task.ID)
+	mark = func(id task.ID) {
+		switch {
+		case ends[id].Status != task.Failed || seen[id]:
+		case ends[id].Record != nil:
+			found[id] = true
+		default:
+			seen[id] = true
+			for i := range g.Tasks[id].Deps {
+				mark(g.Tasks[id].Deps[i].On)
+			}
+		}
+	}
 	for id := range g.Tasks {
 		if !wanted[id] || ends[id].Status != task.OK {
 			continue
 		}
 		for i := range g.Tasks[id].Deps {
-			d := &g.Tasks[id].Deps[i]
-			e := &ends[d.On]
-			switch {
-			case d.Tolerate != task.TolerateFailed || e.Status != task.Failed:
-			case e.Record != nil:
-				found[d.On] = true
-			case e.Root != task.None:
-				found[e.Root] = true
+			if d := &g.Tasks[id].Deps[i]; d.Tolerate == task.TolerateFailed {
+				mark(d.On)
 			}
 		}
 	}
