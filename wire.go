@@ -46,7 +46,7 @@ func wire(_ context.Context, p cli.Parts) (*cli.Machine, error) {
 	reports := &exec.Reports{Dir: p.Dir, Blobs: p.Blobs}
 	m.Restore = tasks.Restore
 	m.Executors = task.Executors{
-		kind.Source.Name:         exec.Source(p.Trees),
+		kind.Source.Name:         exec.Source(p.Trees, p.Dir),
 		kind.Patches.Name:        exec.Patches(p.Trees, p.Blobs),
 		kind.RuntimePrepare.Name: task.ExecutorFunc(commands.State),
 		kind.Fetch.Name:          task.ExecutorFunc(commands.State),

@@ -29,7 +29,7 @@ var datasetBlock = BlockDef{Type: "dataset", Label: true, Doc: "An ordered set o
 // sourceKinds is what a source tree may come from: exactly one.
 var sourceKinds = []BlockDef{
 	{Type: "git", Doc: "A commit of a git repository.", Attrs: []AttrDef{
-		{Name: "url", Type: String, Required: true, Doc: "Any URL or path that git takes."},
+		{Name: "url", Type: String, Required: true, Doc: "Any URL or path that git takes; a path is relative to the workspace."},
 		{Name: "commit", Type: String, Required: true, Keyed: true, Doc: "The full commit."},
 		{Name: "subdir", Type: String, Keyed: true, Doc: "Only this directory of it."},
 		{Name: "submodules", Type: Bool, Keyed: true, Default: "false", Doc: "With submodules."},

@@ -14,10 +14,10 @@ import (
 )
 
 // Source brings the trees of sources. What trying again cannot mend (a commit that is not there, a sum that differs) is Failed and not recorded; a network that
-// does not answer is an error.
-func Source(repo *tree.Repo) task.Executor {
+// does not answer is an error. Dir is the workspace's directory.
+func Source(repo *tree.Repo, dir string) task.Executor {
 	return task.ExecutorFunc(func(ctx context.Context, a *task.Attempt) (task.Outcome, error) {
-		id, evidence, err := fetchSource(ctx, repo, a.Task.Spec)
+		id, evidence, err := fetchSource(ctx, repo, dir, a.Task.Spec)
 		var bad *tree.Bad
 		switch {
 		case errors.As(err, &bad):
@@ -34,10 +34,10 @@ type sumSeen struct {
 	Sum string `json:"sum"`
 }
 
-func fetchSource(ctx context.Context, repo *tree.Repo, spec task.Spec) (id digest.Digest, evidence []byte, err error) {
+func fetchSource(ctx context.Context, repo *tree.Repo, dir string, spec task.Spec) (id digest.Digest, evidence []byte, err error) {
 	switch s := spec.(type) {
 	case *kind.SourceGit:
-		id, err = repo.FetchGit(ctx, tree.Git{URL: s.URL, Commit: s.Commit, Subdir: s.Subdir, Submodules: s.Submodules})
+		id, err = repo.FetchGit(ctx, tree.Git{URL: s.URL, Dir: dir, Commit: s.Commit, Subdir: s.Subdir, Submodules: s.Submodules})
 	case *kind.SourceGoMod:
 		var sum string
 		if id, sum, err = repo.FetchGoMod(ctx, tree.GoMod{Path: s.Path, Version: s.Version, Sum: s.Sum}); err == nil {

@@ -183,7 +183,7 @@ func TestSourceDir(t *testing.T) {
 		files = append(files, task.FileInput{Path: e.Path, Mode: e.Mode, Digest: e.Blob})
 	}
 	spec := &kind.SourceDir{Files: files, Ignore: []string{"skip"}, Path: dir}
-	out := b.run(Source(b.repo), spec)
+	out := b.run(Source(b.repo, ""), spec)
 	got, ok := out.Find(kind.Tree)
 	if out.Status != task.OK || !ok {
 		t.Fatalf("got %+v", out)
@@ -194,7 +194,7 @@ func TestSourceDir(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("changed"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out := b.run(Source(b.repo), spec); out.Status != task.Failed || out.Record || !strings.Contains(out.Reason, "plan again") {
+	if out := b.run(Source(b.repo, ""), spec); out.Status != task.Failed || out.Record || !strings.Contains(out.Reason, "plan again") {
 		t.Errorf("a file changed after the plan: %+v", out)
 	}
 }
@@ -215,9 +215,10 @@ func TestSourceGitAndArchive(t *testing.T) {
 	want := b.tree(map[string]string{"a": "a\n"})
 	for _, spec := range []task.Spec{
 		&kind.SourceGit{URL: dir, Commit: strings.TrimSpace(string(id))},
+		&kind.SourceGit{URL: "../" + filepath.Base(dir), Commit: strings.TrimSpace(string(id))},
 		&kind.SourceArchive{Path: filepath.Join(dir, "a.tar"), SHA256: fmt.Sprintf("%x", sha256.Sum256(tarball))},
 	} {
-		out := b.run(Source(b.repo), spec)
+		out := b.run(Source(b.repo, dir), spec)
 		if got, _ := out.Find(kind.Tree); got.Digest != want {
 			t.Errorf("%T: got %+v", spec, out)
 		}
@@ -228,12 +229,12 @@ func TestSourceGitAndArchive(t *testing.T) {
 		&kind.SourceGoMod{Path: "example.com/x", Version: "latest"}:                                        "latest",
 		&kind.SourceGit{URL: dir, Commit: strings.TrimSpace(string(id)), Subdir: "none", Submodules: true}: "none",
 	} {
-		if out := b.run(Source(b.repo), spec); out.Status != task.Failed || out.Record || !strings.Contains(out.Reason, says) {
+		if out := b.run(Source(b.repo, ""), spec); out.Status != task.Failed || out.Record || !strings.Contains(out.Reason, says) {
 			t.Errorf("%T: got %+v", spec, out)
 		}
 	}
 	a := &task.Attempt{Task: &task.Task{Spec: &kind.SourceGit{URL: "http://127.0.0.1:1/x", Commit: strings.Repeat("a", 40)}}}
-	if _, err := Source(b.repo).Run(context.Background(), a); err == nil {
+	if _, err := Source(b.repo, "").Run(context.Background(), a); err == nil {
 		t.Error("a server that does not answer is no error")
 	}
 }

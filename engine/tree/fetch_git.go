@@ -16,6 +16,7 @@ import (
 // A Git is where a commit comes from.
 type Git struct {
 	URL        string
+	Dir        string // what a relative path in URL is relative to
 	Commit     string // 40 hexadecimal digits
 	Subdir     string
 	Submodules bool
@@ -38,8 +39,12 @@ func (r *Repo) fetchGit(ctx context.Context, g Git) (digest.Digest, error) {
 	if err != nil {
 		return none, err
 	}
-	f := &gitFetch{repo: r, submodules: g.Submodules, under: subdir, local: isLocal(g.URL)}
-	root, err := f.tree(ctx, g.URL, g.Commit, "", 0)
+	from, local := g.URL, isLocal(g.URL)
+	if local && from != "" && !strings.Contains(from, "://") && !filepath.IsAbs(from) {
+		from = filepath.Join(g.Dir, from)
+	}
+	f := &gitFetch{repo: r, submodules: g.Submodules, under: subdir, local: local}
+	root, err := f.tree(ctx, from, g.Commit, "", 0)
 	if err != nil {
 		return none, err
 	}

@@ -51,6 +51,24 @@ func TestFetchGit(t *testing.T) {
 	}
 }
 
+func TestFetchGitRelative(t *testing.T) {
+	repo, id := commit(t, files{"f": "1"})
+	sibling := filepath.Join(filepath.Dir(repo), "workspace")
+	name := filepath.Base(repo)
+	for url, dir := range map[string]string{"../" + name: sibling, name: filepath.Dir(repo), ".": repo} {
+		r := open(t)
+		tree, err := r.FetchGit(t.Context(), Git{URL: url, Dir: dir, Commit: id})
+		if err != nil {
+			t.Fatalf("%s: %v", url, err)
+		}
+		wantFiles(t, r, tree, files{"f": "1"})
+	}
+	_, err := open(t).FetchGit(t.Context(), Git{URL: "../none", Dir: sibling, Commit: id})
+	wantBad(t, err, "no repository at "+filepath.Join(filepath.Dir(repo), "none"))
+	_, err = open(t).FetchGit(t.Context(), Git{Dir: repo, Commit: id})
+	wantBad(t, err, "not a URL")
+}
+
 func TestFetchGitBad(t *testing.T) {
 	r := open(t)
 	ctx := context.Background()
