@@ -129,7 +129,11 @@ func (g *progress) end(e apply.Event) {
 			g.say(e.Time, "%s %s: %s", g.v.paintErr(yellow, "skipped"), g.name(e.Task), printable(e.Detail))
 		}
 	case "done":
-		if ran && !g.v.live && !g.v.quiet && (g.v.verbose || g.told(e)) {
+		switch {
+		case !ran || g.v.quiet:
+		case g.v.verbose && leavesOut(&g.plan.Graph.Tasks[e.Task], e.Record):
+			g.say(e.Time, "%s %s: %s", g.v.paintErr(yellow, "excluded"), member(g.name(e.Task)), printable(apply.Rejection(e.Record)))
+		case !g.v.live && (g.v.verbose || g.told(e)):
 			g.say(e.Time, "[%d/%d] %s %s%s", g.ended, g.total, seconds(elapsed(e.Record)), g.name(e.Task), verdictWord(e.Record))
 		}
 	}
@@ -170,7 +174,7 @@ func (g *progress) failure(e apply.Event, tone style, hint string) {
 	case !rejected(&g.plan.Graph.Tasks[e.Task], r):
 		word = "not recorded"
 	default:
-		name = strings.TrimSuffix(name, "/verdict") // it is the member itself that is rejected
+		name = member(name) // it is the member itself that is rejected
 		word, hint = "rejected", "; see pbuild show '"+name+"'"
 		if g.blame != nil {
 			logged, log = g.blame(e.Task, r)
