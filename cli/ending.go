@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"pbuild/bench/kind"
+	"pbuild/bench/verdict"
 	"pbuild/engine/plan"
 	"pbuild/engine/task"
 )
@@ -23,7 +24,7 @@ func member(verdict string) string { return strings.TrimSuffix(verdict, "/verdic
 
 // endings are the lines at the end of an apply that say what came out and is no failure. record is how a task ended; nil where nothing is known.
 func endings(p *plan.Plan, record func(task.ID) *task.Record) []string {
-	return excludedLine(p, record)
+	return append(excludedLine(p, record), controlLine(p, record)...)
 }
 
 // excludedLine names the first of what gates excluded.
@@ -46,4 +47,40 @@ func excludedLine(p *plan.Plan, record func(task.ID) *task.Record) []string {
 		line += fmt.Sprintf(" and %d more", more)
 	}
 	return []string{line + "."}
+}
+
+// controlLine tells of oracle cells that are not resolved. A nop cell never is: it is empty.
+func controlLine(p *plan.Plan, record func(task.ID) *task.Record) []string {
+	cells, wrong, first := 0, 0, ""
+	for i := range p.Graph.Objects {
+		o := &p.Graph.Objects[i]
+		if o.Class != task.ClassCandidate {
+			continue
+		}
+		last := len(o.Steps) - 1
+		r := record(o.Steps[last].Task)
+		s, ok := p.Graph.Tasks[o.Steps[0].Task].Spec.(*kind.SampleSpec)
+		if !ok || s.Agent != "oracle" || !p.Wanted[o.Steps[last].Task] || r == nil || r.Status != task.OK {
+			continue // also what is excluded or skipped
+		}
+		word := verdict.Word(r.Outcome.Outcome)
+		if word == verdict.CellInfra || word == verdict.CellProvider {
+			continue
+		}
+		cells++
+		if word == verdict.Resolved {
+			continue
+		}
+		if wrong++; wrong == 1 {
+			first = printable(strings.TrimSuffix(address(o, last), "/outcome") + ": " + string(word))
+		}
+	}
+	if wrong == 0 {
+		return nil
+	}
+	are := "are"
+	if wrong == 1 {
+		are = "is"
+	}
+	return []string{fmt.Sprintf("Controls: %d of %s %s not resolved, such as %s; the benchmark or its environment is wrong.", wrong, plural(cells, "oracle cell"), are, first)}
 }
