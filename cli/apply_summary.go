@@ -40,6 +40,9 @@ func (ap *applying) finish(sum *apply.Summary) Exit {
 	if v.quiet {
 		return code
 	}
+	for _, line := range endings(ap.plan, func(id task.ID) *task.Record { return sum.Ends[id].Record }) {
+		fmt.Fprintf(w, "%s\n", line)
+	}
 	if t := timeSentence(ap.progress.spent); t != "" {
 		fmt.Fprintf(w, "%s\n", t)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 
@@ -73,10 +74,7 @@ func (s *session) logsBelow(id task.ID, addr string) error {
 	var rows [][]string
 	for _, d := range s.graph.Tasks[id].Deps {
 		if r, _ := s.records(p, d.On); r != nil && !r.Log.IsZero() {
-			word := string(r.Verdict)
-			if word == "" {
-				word = string(r.Status)
-			}
+			word := cmp.Or(r.Outcome.Outcome, string(r.Verdict), string(r.Status))
 			rows = append(rows, []string{"pbuild log '" + printable(p.Address(d.On)) + "'", word})
 		}
 	}

@@ -165,7 +165,13 @@ func (q *nullQuery) printApply(cfg Config, r *remembered, t plan.Tally, began ti
 		return
 	}
 	fmt.Fprintln(cfg.Stdout, paint(color, bold, summarySentence(sum, excluded)))
-	if len(r.Reports) > 0 && !q.quiet {
+	if q.quiet {
+		return
+	}
+	for _, line := range r.Endings {
+		fmt.Fprintln(cfg.Stdout, line)
+	}
+	if len(r.Reports) > 0 {
 		fmt.Fprintf(cfg.Stdout, "Reports: %s.\n", strings.Join(r.Reports, ", "))
 	}
 }

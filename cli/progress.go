@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"pbuild/bench/kind"
 	"pbuild/bench/verdict"
 	"pbuild/engine/apply"
 	"pbuild/engine/plan"
@@ -118,7 +119,7 @@ func (g *progress) end(e apply.Event) {
 	case "failed":
 		if e.Record != nil && e.Record.Status == task.Failed && g.outcome[e.Task] {
 			if !g.v.quiet {
-				g.failure(e, yellow, " (counts as an outcome)")
+				g.failure(e, yellow, outcomeHint)
 			}
 			return
 		}
@@ -129,10 +130,26 @@ func (g *progress) end(e apply.Event) {
 			g.say(e.Time, "%s %s: %s", g.v.paintErr(yellow, "skipped"), g.name(e.Task), printable(e.Detail))
 		}
 	case "done":
-		if ran && !g.v.live && !g.v.quiet && (g.v.verbose || g.told(e)) {
+		switch {
+		case !ran || g.v.quiet:
+		case g.crashed(e):
+			e.Data, e.Detail = e.Record.Tail, e.Record.Reason
+			g.failure(e, yellow, outcomeHint)
+		case g.v.verbose && leavesOut(&g.plan.Graph.Tasks[e.Task], e.Record):
+			g.say(e.Time, "%s %s: %s", g.v.paintErr(yellow, "excluded"), member(g.name(e.Task)), printable(apply.Rejection(e.Record)))
+		case !g.v.live && (g.v.verbose || g.told(e)):
 			g.say(e.Time, "[%d/%d] %s %s%s", g.ended, g.total, seconds(elapsed(e.Record)), g.name(e.Task), verdictWord(e.Record))
 		}
 	}
+}
+
+// outcomeHint ends the line of what looks like a failure and is none.
+const outcomeHint = " (counts as an outcome)"
+
+// crashed says whether an agent's program ended as it should not.
+func (g *progress) crashed(e apply.Event) bool {
+	s, ok := g.plan.Graph.Tasks[e.Task].Spec.(*kind.SampleSpec)
+	return ok && s.Runs() && e.Phase == "done" && e.Record != nil && e.Record.Outcome.Outcome != ""
 }
 
 // told says whether a task that ran has a line of its own in a plain view.
@@ -167,10 +184,12 @@ func (g *progress) failure(e apply.Event, tone style, hint string) {
 	case r == nil || r.Status == task.Failed:
 	case r.Status != task.OK:
 		word = string(r.Status)
+	case g.crashed(e):
+		word = r.Outcome.Outcome
 	case !rejected(&g.plan.Graph.Tasks[e.Task], r):
 		word = "not recorded"
 	default:
-		name = strings.TrimSuffix(name, "/verdict") // it is the member itself that is rejected
+		name = member(name) // it is the member itself that is rejected
 		word, hint = "rejected", "; see pbuild show '"+name+"'"
 		if g.blame != nil {
 			logged, log = g.blame(e.Task, r)

@@ -21,8 +21,9 @@ type remembered struct {
 	Diagnostics []diagnosticJSON `json:"diagnostics"`
 	Reports     []string         `json:"reports"`
 	Excluded    int              `json:"excluded"` // cells that their gate does not admit
-	Tags        []string         `json:"tags"`     // for completion
-	Fails       bool             `json:"fails"`    // some record is a failure, or a rejection that is to be one: an apply has to look
+	Endings     []string         `json:"endings"`
+	Tags        []string         `json:"tags"`  // for completion
+	Fails       bool             `json:"fails"` // some record is a failure, or a rejection that is to be one: an apply has to look
 }
 
 // idle says that the plan had nothing to do.
@@ -30,9 +31,10 @@ func (r *remembered) idle() bool { return r.Counts.Run+r.Counts.Maybe == 0 && !r
 
 // writeSnapshot keeps a plan of the whole workspace. It is a courtesy to the next plan: what goes wrong is told, and nothing more.
 func (s *session) writeSnapshot(st *store.Store, p *plan.Plan, graph string) {
-	recorded := func(id task.ID) bool { return p.Items[id].Record != nil }
+	record := func(id task.ID) *task.Record { return p.Items[id].Record }
+	recorded := func(id task.ID) bool { return record(id) != nil }
 	r := remembered{Counts: countsOf(p.Counts()), Restores: restores(p) > 0, Graph: graph, Diagnostics: diagnosticsJSON(s.diags), Reports: reportFiles(p, recorded),
-		Excluded: excludedCells(p), Tags: s.tags(), Fails: fails(p)}
+		Excluded: excludedCells(p), Endings: endings(p, record), Tags: s.tags(), Fails: fails(p)}
 	counts, err := json.Marshal(r)
 	if err != nil {
 		panic("pbuild bug: a plan's counts have no JSON form: " + err.Error())

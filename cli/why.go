@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pbuild/engine/apply"
 	"pbuild/engine/plan"
 	"pbuild/engine/task"
 )
@@ -42,13 +43,17 @@ var decisionTexts = map[plan.Decision]string{
 	plan.Run:      "runs",
 	plan.Maybe:    "may run: it is reused if what runs before it comes out as it did",
 	plan.Reuse:    "is reused",
-	plan.Unneeded: "is not needed: a condition on it does not hold",
+	plan.Unneeded: "is not needed",
 }
 
 // why tells it to people. failed is how the task's last run failed, if it did after the record that serves.
 func (a *app) why(p *plan.Plan, id task.ID, addr string, failed *failure) {
 	v, item := a.view, &p.Items[id]
-	v.printf("%s %s\n", v.paint(bold, printable(addr)), decisionTexts[item.Decision])
+	text := decisionTexts[item.Decision]
+	if item.Decision == plan.Unneeded {
+		text += ": " + whyUnneeded(p, id)
+	}
+	v.printf("%s %s\n", v.paint(bold, printable(addr)), text)
 	reasons := p.Reasons(id)
 	if len(reasons) == 0 && item.Decision == plan.Reuse {
 		v.printf("  everything in its key is as it was when it ran\n")
@@ -67,6 +72,41 @@ func (a *app) why(p *plan.Plan, id task.ID, addr string, failed *failure) {
 	if v.verbose {
 		a.whyComponents(p, id)
 	}
+}
+
+// whyUnneeded names what ended so that a condition does not hold: one of the task, or of what it cannot do without.
+func whyUnneeded(p *plan.Plan, id task.ID) string {
+	for {
+		on, ended := unneededBy(p, id)
+		switch {
+		case on == task.None:
+			return "a condition on it does not hold"
+		case ended:
+			return printable(member(p.Address(on)) + " ended with " + apply.Rejection(p.Items[on].Record))
+		}
+		id = on
+	}
+}
+
+// unneededBy finds what makes a task unneeded, which has ended or is not needed itself.
+func unneededBy(p *plan.Plan, id task.ID) (on task.ID, ended bool) {
+	t := &p.Graph.Tasks[id]
+	for _, c := range t.When {
+		if r := p.Items[c.On].Record; r != nil && r.Has(c.Fact) == c.Not {
+			return c.On, true
+		}
+	}
+	for _, d := range t.Deps {
+		if p.Items[d.On].Decision == plan.Unneeded && !d.Accepts(&task.End{}) {
+			return d.On, false
+		}
+	}
+	for _, c := range t.When {
+		if p.Items[c.On].Decision == plan.Unneeded && !c.Not {
+			return c.On, false
+		}
+	}
+	return task.None, false
 }
 
 // whyDetail shows what differs, old above new, so that long values can be compared.
