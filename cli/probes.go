@@ -165,17 +165,23 @@ func (p *probes) run(program string, argv []string, env map[string]string, path 
 		return "", fmt.Errorf("%s did not end within %s", strings.Join(argv, " "), probeTimeout)
 	}
 	if err != nil {
-		return "", fmt.Errorf("%s: %w%s", strings.Join(argv, " "), err, lastLine(stderr.String()))
+		return "", fmt.Errorf("%s: %w%s", strings.Join(argv, " "), err, ends(stderr.String()))
 	}
 	return string(out), nil
 }
 
-func lastLine(s string) string {
-	lines := lastLines([]byte(s), 1)
-	if len(lines) == 0 {
+// ends are the first and the last line of what a probe complained, after a colon and without a full stop.
+func ends(s string) string {
+	s = strings.TrimSpace(s)
+	if s == "" {
 		return ""
 	}
-	return ": " + lines[0]
+	lines := strings.Split(s, "\n")
+	first, last := strings.TrimSpace(lines[0]), lines[len(lines)-1]
+	if len(lines) > 1 && last != first {
+		first += " ... " + last
+	}
+	return ": " + strings.TrimRight(first, ".")
 }
 
 // save writes what is known, if it is new. Nothing is written where no apply has made the state's directory: a plan changes nothing.

@@ -148,7 +148,7 @@ func (l *loader) parse() {
 		l.tops = append(l.tops, l.parseFile(f.bytes, name)...)
 	}
 	if !found {
-		l.errorf(hashihcl.Range{Filename: l.reader.dir}, "No workspace here", "The directory holds no *.hcl file. Change to the workspace's directory, name it with -C, or write benchmarks.hcl.")
+		l.errorf(hashihcl.Range{Filename: l.reader.dir}, "No workspace here", "The directory holds no *.hcl file. Change to the workspace's directory, name it with -C, or let pbuild init write one.")
 	}
 }
 

@@ -199,7 +199,11 @@ func size(v any) (int64, *mismatch) {
 func texts(v any) ([]string, *mismatch) {
 	l, ok := v.([]any)
 	if !ok {
-		return nil, wrong("a list of strings", v)
+		m := wrong("a list of strings", v)
+		if _, ok := v.(string); ok { // which is not shown: it may be sensitive
+			m.hint = ` Write a string for each element, as in ["sh", "test.sh"].`
+		}
+		return nil, m
 	}
 	out := make([]string, len(l))
 	for i, e := range l {

@@ -17,7 +17,7 @@ func (r Range) String() string {
 	if r.Line == 0 {
 		return r.File
 	}
-	return fmt.Sprintf("%s:%d,%d", r.File, r.Line, r.Col)
+	return fmt.Sprintf("%s:%d:%d", r.File, r.Line, r.Col)
 }
 
 // A Severity is error or warning.

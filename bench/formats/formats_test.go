@@ -42,21 +42,21 @@ func TestReadsEveryForm(t *testing.T) {
 
 func TestDiagnostics(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"p.json", "", "p.json:1,1: Empty predictions file: It holds no JSON. An empty list is []."},
-		{"p.json", "\n 3", "p.json:2,1: Not a predictions file: "},
-		{"p.json", "[\n{\"instance_id\":\"a\",\"model_patch\":\"\"},\n{\"instance_id\":", "p.json:3,1: Not JSON: unexpected end of JSON input."},
-		{"p.json", "[\n{\"instance_id\":\"a\",\n\"model_patch\":\"\"},\n x]", "p.json:4,1: Not JSON: invalid character 'x'"},
-		{"p.json", "[]\n[]", "p.json:2,1: Not JSON: Something follows"},
-		{"p.json", "{\"instance_id\":\"a\",\"model_patch\":\"\"}", "p.json:1,1: Not a predictions file: It is one prediction."},
-		{"p.json", "{\"a\":{\"model_patch\":\"\"},\n\"a\":{\"model_patch\":\"x\"}}", "p.json:2,1: Instance predicted twice: \"a\" is predicted at p.json:1 and again at p.json:2. Keep one."},
-		{"p.json", "{\"a\":{\"instance_id\":\"b\",\"model_patch\":\"\"}}", "p.json:1,1: Contradicting instance: The key is \"a\", and instance_id \"b\"."},
-		{"p.json", "{\"a\":\"diff\"}", "p.json:1,1: Not a prediction: "},
-		{"p.jsonl", "{\"instance_id\":\"a\",\"model_patch\":\"\"}\n\n{\"instance_id\":\"a\",\"model_patch\":\"\"}\n", "p.jsonl:3,1: Instance predicted twice: \"a\" is predicted at p.jsonl:1 and again at p.jsonl:3."},
-		{"p.jsonl", "{\"model_patch\":\"\"}", "p.jsonl:1,1: Prediction without instance: "},
-		{"p.jsonl", "{\"instance_id\":\"a\"}", "p.jsonl:1,1: Prediction without patch: "},
-		{"p.jsonl", "{\"instance_id\":\"a\",\"model_patch\":[1]}", "p.jsonl:1,1: Patch is no string: model_patch of \"a\""},
-		{"p.jsonl", "{\"instance_id\":7}", "p.jsonl:1,1: Not a prediction: "},
-		{"p.jsonl", "[{}]", "p.jsonl:1,1: Not a prediction: "},
+		{"p.json", "", "p.json:1:1: Empty predictions file: It holds no JSON. An empty list is []."},
+		{"p.json", "\n 3", "p.json:2:1: Not a predictions file: "},
+		{"p.json", "[\n{\"instance_id\":\"a\",\"model_patch\":\"\"},\n{\"instance_id\":", "p.json:3:1: Not JSON: unexpected end of JSON input."},
+		{"p.json", "[\n{\"instance_id\":\"a\",\n\"model_patch\":\"\"},\n x]", "p.json:4:1: Not JSON: invalid character 'x'"},
+		{"p.json", "[]\n[]", "p.json:2:1: Not JSON: Something follows"},
+		{"p.json", "{\"instance_id\":\"a\",\"model_patch\":\"\"}", "p.json:1:1: Not a predictions file: It is one prediction."},
+		{"p.json", "{\"a\":{\"model_patch\":\"\"},\n\"a\":{\"model_patch\":\"x\"}}", "p.json:2:1: Instance predicted twice: \"a\" is predicted at p.json:1 and again at p.json:2. Keep one."},
+		{"p.json", "{\"a\":{\"instance_id\":\"b\",\"model_patch\":\"\"}}", "p.json:1:1: Contradicting instance: The key is \"a\", and instance_id \"b\"."},
+		{"p.json", "{\"a\":\"diff\"}", "p.json:1:1: Not a prediction: "},
+		{"p.jsonl", "{\"instance_id\":\"a\",\"model_patch\":\"\"}\n\n{\"instance_id\":\"a\",\"model_patch\":\"\"}\n", "p.jsonl:3:1: Instance predicted twice: \"a\" is predicted at p.jsonl:1 and again at p.jsonl:3."},
+		{"p.jsonl", "{\"model_patch\":\"\"}", "p.jsonl:1:1: Prediction without instance: "},
+		{"p.jsonl", "{\"instance_id\":\"a\"}", "p.jsonl:1:1: Prediction without patch: "},
+		{"p.jsonl", "{\"instance_id\":\"a\",\"model_patch\":[1]}", "p.jsonl:1:1: Patch is no string: model_patch of \"a\""},
+		{"p.jsonl", "{\"instance_id\":7}", "p.jsonl:1:1: Not a prediction: "},
+		{"p.jsonl", "[{}]", "p.jsonl:1:1: Not a prediction: "},
 	} {
 		p, diags := ParsePredictions(c.name, []byte(c.text))
 		if p != nil || len(diags) == 0 || !strings.HasPrefix(diags[0].Error(), c.want) {

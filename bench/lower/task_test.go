@@ -162,7 +162,7 @@ func TestOutputsInADirectory(t *testing.T) {
 func TestTwoMakersOfOneFileShowBoth(t *testing.T) {
 	a := block("task", "a", attrs{"command": []string{"x"}, "outputs": []string{"o"}})
 	b := block("task", "b", attrs{"command": []string{"x"}, "outputs": []string{"./o"}})
-	mistake(t, fmt.Sprintf("task.a (w.hcl:%d,3) and task.b (w.hcl:%d,3) both write o", a.Range.Line, b.Range.Line), workspace(nil, a, b), &host{})
+	mistake(t, fmt.Sprintf("task.a (w.hcl:%d:3) and task.b (w.hcl:%d:3) both write o", a.Range.Line, b.Range.Line), workspace(nil, a, b), &host{})
 }
 
 func TestTooManyEdges(t *testing.T) {

@@ -76,38 +76,38 @@ func TestFormats(t *testing.T) {
 
 func TestMistakes(t *testing.T) {
 	for _, c := range []struct{ name, file, text, key, format, want string }{
-		{"no key", "a.jsonl", `{}`, "", "", "h.hcl:3,1: Dataset without a key"},
-		{"no key of an array", "a.json", `[]`, "", "", "h.hcl:3,1: Dataset without a key"},
-		{"unknown format", "a.yaml", ``, "id", "", "h.hcl:3,1: Unknown dataset format"},
-		{"row lacks it", "a.jsonl", "{\"id\":\"x\"}\n{\"v\":1}", "id", "", "a.jsonl:2,1: Row without identity"},
-		{"null identity", "a.jsonl", `{"id":null}`, "id", "", "a.jsonl:1,7: Invalid row identity"},
-		{"empty identity", "a.jsonl", `{"id":""}`, "id", "", "a.jsonl:1,1: Empty row identity"},
-		{"duplicate identity", "a.jsonl", "{\"id\":\"x\"}\n\n{\"id\":\"x\"}", "id", "", "a.jsonl:3,1: Duplicate row identity: a.jsonl:1 and a.jsonl:3 are both \"x\""},
-		{"duplicate column", "a.jsonl", `{"id":"x","v":1,"v":2}`, "id", "", "a.jsonl:1,1: Duplicate column: The row has the column \"v\" twice"},
-		{"duplicate nested key", "a.jsonl", `{"id":"x","v":{"a":1,"a":2}}`, "id", "", "a.jsonl:1,28: Invalid JSON: an object has the key \"a\" twice"},
-		{"not an object", "a.jsonl", `["id"]`, "id", "", "a.jsonl:1,1: Row is not an object"},
-		{"pretty-printed", "a.jsonl", "{\n\"id\": 1}", "id", "", "a.jsonl:1,2: Invalid JSON: a key in double quotes was expected, not the end"},
-		{"two on a line", "a.jsonl", `{"id":"x"} {"id":"y"}`, "id", "", "a.jsonl:1,12: Invalid JSON: One object a line"},
-		{"NaN", "a.jsonl", `{"id":"x","v":NaN}`, "id", "", "a.jsonl:1,15: Invalid JSON: a value was expected, not 'N'"},
-		{"too large", "a.jsonl", `{"id":"x","v":[1e999]}`, "id", "", "a.jsonl:1,16: Invalid JSON: a number is too large"},
-		{"leading zero", "a.jsonl", `{"id":"x","v":01}`, "id", "", "a.jsonl:1,16: Invalid JSON"},
-		{"half a character", "a.jsonl", `{"id":"x","v":"\ud800"}`, "id", "", "a.jsonl:1,16: Invalid JSON"},
-		{"control character", "a.jsonl", "{\"id\":\"x\ty\"}", "id", "", "a.jsonl:1,9: Invalid JSON: the control character 0x09"},
-		{"not closed", "a.jsonl", `{"id":"x`, "id", "", "a.jsonl:1,7: Invalid JSON: a string is not closed"},
-		{"too deep", "a.jsonl", `{"id":` + strings.Repeat("[", 1000), "id", "", "a.jsonl:1,506: Invalid JSON: values are nested"},
-		{"UTF-8", "a.jsonl", "{\"id\":\"x\"}\n{\"id\":\"\xff\"}", "id", "", "a.jsonl:2,8: Dataset is not UTF-8: The byte 0xff"},
-		{"lines as json", "a.json", "[{\"id\":1}]\n[{\"id\":2}]", "id", "", "a.json:2,1: Invalid JSON: The file ends with its first value"},
-		{"scalar json", "a.json", "3", "id", "", "a.json:1,1: Invalid JSON: An array of rows"},
-		{"row of an object is none", "a.json", `{"x": "patch"}`, "", "", "a.json:1,7: Row is not an object"},
-		{"two identities", "a.json", `{"x": {"id": "y"}}`, "id", "", "a.json:1,1: Two identities"},
-		{"object twice", "a.json", `{"x": {}, "x": {}}`, "", "", "a.json:1,1: Duplicate row identity"},
-		{"csv fields", "a.csv", "id,v\nx\n", "id", "", "a.csv:2,1: Wrong number of fields: The row has 1 fields"},
-		{"csv quote", "a.csv", "id,v\nx,\"a\"b\n", "id", "", "a.csv:2,3: Invalid CSV"},
-		{"csv open quote", "a.csv", "id,v\nx,\"a\n", "id", "", "a.csv:2,3: Invalid CSV"},
-		{"csv header", "a.csv", "id,v,v\n", "id", "", "a.csv:1,1: Duplicate column"},
-		{"csv key", "a.csv", "v\n1\n", "id", "", "a.csv:1,1: Row without identity"},
-		{"list", "a.jsonl", `{"instance_id":"x","FAIL_TO_PASS":"['a'"}`, "", "swe-bench", "a.jsonl:1,1: Invalid list"},
-		{"list of numbers", "a.jsonl", `{"instance_id":"x","FAIL_TO_PASS":"[1]"}`, "", "swe-bench", "a.jsonl:1,1: Invalid list"},
+		{"no key", "a.jsonl", `{}`, "", "", "h.hcl:3:1: Dataset without a key"},
+		{"no key of an array", "a.json", `[]`, "", "", "h.hcl:3:1: Dataset without a key"},
+		{"unknown format", "a.yaml", ``, "id", "", "h.hcl:3:1: Unknown dataset format"},
+		{"row lacks it", "a.jsonl", "{\"id\":\"x\"}\n{\"v\":1}", "id", "", "a.jsonl:2:1: Row without identity"},
+		{"null identity", "a.jsonl", `{"id":null}`, "id", "", "a.jsonl:1:7: Invalid row identity"},
+		{"empty identity", "a.jsonl", `{"id":""}`, "id", "", "a.jsonl:1:1: Empty row identity"},
+		{"duplicate identity", "a.jsonl", "{\"id\":\"x\"}\n\n{\"id\":\"x\"}", "id", "", "a.jsonl:3:1: Duplicate row identity: a.jsonl:1 and a.jsonl:3 are both \"x\""},
+		{"duplicate column", "a.jsonl", `{"id":"x","v":1,"v":2}`, "id", "", "a.jsonl:1:1: Duplicate column: The row has the column \"v\" twice"},
+		{"duplicate nested key", "a.jsonl", `{"id":"x","v":{"a":1,"a":2}}`, "id", "", "a.jsonl:1:28: Invalid JSON: an object has the key \"a\" twice"},
+		{"not an object", "a.jsonl", `["id"]`, "id", "", "a.jsonl:1:1: Row is not an object"},
+		{"pretty-printed", "a.jsonl", "{\n\"id\": 1}", "id", "", "a.jsonl:1:2: Invalid JSON: a key in double quotes was expected, not the end"},
+		{"two on a line", "a.jsonl", `{"id":"x"} {"id":"y"}`, "id", "", "a.jsonl:1:12: Invalid JSON: One object a line"},
+		{"NaN", "a.jsonl", `{"id":"x","v":NaN}`, "id", "", "a.jsonl:1:15: Invalid JSON: a value was expected, not 'N'"},
+		{"too large", "a.jsonl", `{"id":"x","v":[1e999]}`, "id", "", "a.jsonl:1:16: Invalid JSON: a number is too large"},
+		{"leading zero", "a.jsonl", `{"id":"x","v":01}`, "id", "", "a.jsonl:1:16: Invalid JSON"},
+		{"half a character", "a.jsonl", `{"id":"x","v":"\ud800"}`, "id", "", "a.jsonl:1:16: Invalid JSON"},
+		{"control character", "a.jsonl", "{\"id\":\"x\ty\"}", "id", "", "a.jsonl:1:9: Invalid JSON: the control character 0x09"},
+		{"not closed", "a.jsonl", `{"id":"x`, "id", "", "a.jsonl:1:7: Invalid JSON: a string is not closed"},
+		{"too deep", "a.jsonl", `{"id":` + strings.Repeat("[", 1000), "id", "", "a.jsonl:1:506: Invalid JSON: values are nested"},
+		{"UTF-8", "a.jsonl", "{\"id\":\"x\"}\n{\"id\":\"\xff\"}", "id", "", "a.jsonl:2:8: Dataset is not UTF-8: The byte 0xff"},
+		{"lines as json", "a.json", "[{\"id\":1}]\n[{\"id\":2}]", "id", "", "a.json:2:1: Invalid JSON: The file ends with its first value"},
+		{"scalar json", "a.json", "3", "id", "", "a.json:1:1: Invalid JSON: An array of rows"},
+		{"row of an object is none", "a.json", `{"x": "patch"}`, "", "", "a.json:1:7: Row is not an object"},
+		{"two identities", "a.json", `{"x": {"id": "y"}}`, "id", "", "a.json:1:1: Two identities"},
+		{"object twice", "a.json", `{"x": {}, "x": {}}`, "", "", "a.json:1:1: Duplicate row identity"},
+		{"csv fields", "a.csv", "id,v\nx\n", "id", "", "a.csv:2:1: Wrong number of fields: The row has 1 fields"},
+		{"csv quote", "a.csv", "id,v\nx,\"a\"b\n", "id", "", "a.csv:2:3: Invalid CSV"},
+		{"csv open quote", "a.csv", "id,v\nx,\"a\n", "id", "", "a.csv:2:3: Invalid CSV"},
+		{"csv header", "a.csv", "id,v,v\n", "id", "", "a.csv:1:1: Duplicate column"},
+		{"csv key", "a.csv", "v\n1\n", "id", "", "a.csv:1:1: Row without identity"},
+		{"list", "a.jsonl", `{"instance_id":"x","FAIL_TO_PASS":"['a'"}`, "", "swe-bench", "a.jsonl:1:1: Invalid list"},
+		{"list of numbers", "a.jsonl", `{"instance_id":"x","FAIL_TO_PASS":"[1]"}`, "", "swe-bench", "a.jsonl:1:1: Invalid list"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, diags := Parse(c.text, Options{Name: c.file, Key: c.key, Format: c.format, At: decl.Range{File: "h.hcl", Line: 3, Col: 1}})
@@ -205,7 +205,7 @@ func TestUnion(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	_, diags = Union(decl.Range{File: "h.hcl", Line: 1, Col: 1}, a, b)
-	if want := `h.hcl:1,1: Conflicting rows: a.jsonl:2 and b.csv:2 are both "y", but differ in the column "w"`; len(diags) != 1 || !strings.HasPrefix(diags[0].Error(), want) {
+	if want := `h.hcl:1:1: Conflicting rows: a.jsonl:2 and b.csv:2 are both "y", but differ in the column "w"`; len(diags) != 1 || !strings.HasPrefix(diags[0].Error(), want) {
 		t.Errorf("got %v, want %s", diags, want)
 	}
 }
@@ -248,7 +248,7 @@ func TestAdmit(t *testing.T) {
 		}
 	}
 	_, diags := Union(decl.Range{File: "h.hcl", Line: 1, Col: 1}, both, one, Admit(s, "other", all))
-	if len(diags) != 1 || !strings.HasPrefix(diags[0].Error(), `h.hcl:1,1: Row of two gates: "x" is here if gate.one admits it, and also if gate.other does (2 in all).`) {
+	if len(diags) != 1 || !strings.HasPrefix(diags[0].Error(), `h.hcl:1:1: Row of two gates: "x" is here if gate.one admits it, and also if gate.other does (2 in all).`) {
 		t.Errorf("got %v", diags)
 	}
 }

@@ -301,6 +301,9 @@ func (g *goStream) suite(in Input, command []string) suite {
 	if g.events == 0 && g.text && len(su.buildFailed)+len(su.setupFailed) == 0 {
 		su.broken = "stdout is the text of `go test`, not its events: the command needs -json"
 	}
+	if g.events == 0 {
+		su.why = "; stdout has no event of `go test -json`"
+	}
 	return su
 }
 

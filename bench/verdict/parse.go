@@ -30,6 +30,7 @@ type suite struct {
 	doubt       string            // why the report contradicts itself, although each result may be well
 	doubts      map[string]string // the same for one directory of Go tests
 	broken      string            // why nothing can be read from it
+	why         string            // what explains that no test ran, after a semicolon
 	onLog       bool              // it was read from the log, which may be cut
 }
 
@@ -250,7 +251,7 @@ func (s *Score) judge(su *suite, derive bool) {
 		s.fail(ToolError, "output_truncated: the log that holds the results was cut at its limit")
 	case s.Exit == 0 && failed > 0:
 		s.fail(ReportMismatch, "exit 0, but the report has failures: "+s.names(Failed))
-	case s.judgeIDs():
+	case s.judgeIDs(su):
 	case s.Counts.Passed == 0:
 		s.fail(NoTests, fmt.Sprintf("no test passed, exit %d", s.Exit))
 	case su.doubt != "":
@@ -263,9 +264,9 @@ func (s *Score) judge(su *suite, derive bool) {
 }
 
 // judgeIDs fails the score for the first kind of result, in the order of what tells most, that is no pass.
-func (s *Score) judgeIDs() bool {
+func (s *Score) judgeIDs(su *suite) bool {
 	if s.Counts == (Counts{}) && s.Total > 0 && !s.has(Unbuilt) {
-		s.fail(NoTests, fmt.Sprintf("no test ran, exit %d", s.Exit))
+		s.fail(NoTests, fmt.Sprintf("no test ran, exit %d%s", s.Exit, su.why))
 		return true
 	}
 	for _, c := range []struct {
@@ -283,12 +284,46 @@ func (s *Score) judgeIDs() bool {
 		{Todo, SkippedTest, "marked as still to do:"},
 	} {
 		if s.has(c.result) {
-			s.fail(c.reason, c.verb+" "+s.names(c.result))
+			detail := c.verb + " " + s.names(c.result)
+			if c.result == Absent {
+				detail += su.came(s.firstAbsent())
+			}
+			s.fail(c.reason, detail)
 			return true
 		}
 	}
 	return false
 }
+
+// firstAbsent is the first expected id that has no result.
+func (s *Score) firstAbsent() string {
+	for _, t := range s.Expected() {
+		if t.Result == Absent {
+			return t.ID
+		}
+	}
+	return ""
+}
+
+// came says which ids had results instead of an expected one: some that end in the same name, or how many there are.
+func (su *suite) came(id string) string {
+	var alike, all []string
+	for _, t := range su.tests {
+		all = append(all, t.id)
+		if lastName(t.id) == lastName(id) {
+			alike = append(alike, t.id)
+		}
+	}
+	if len(alike) > 0 {
+		slices.Sort(alike)
+		return "; there is " + some(slices.Compact(alike))
+	}
+	slices.Sort(all)
+	return fmt.Sprintf("; ids with a result: %d", len(slices.Compact(all)))
+}
+
+// lastName is what follows the last separator of any format in an id.
+func lastName(id string) string { return id[strings.LastIndexAny(id, ":/.> ")+1:] }
 
 func (s *Score) has(results ...Result) bool {
 	is := func(t TestResult) bool { return slices.Contains(results, t.Result) }

@@ -151,6 +151,23 @@ func TestRepeatedResults(t *testing.T) {
 }
 
 // What a score by given lists needs besides a report.
+func TestAbsentIDSaysWhatCame(t *testing.T) {
+	events := `{"Action":"pass","Package":"example.com/m/sub","Test":"TestA"}` + "\n"
+	for id, says := range map[string]string{
+		"TestA": "no result of TestA; there is sub:TestA",
+		"TestB": "no result of TestB; ids with a result: 1",
+	} {
+		in := Input{Modules: map[string]string{"example.com/m": "."}, Stdout: []byte(events)}
+		if s := Parse(&kind.ScoreSpec{Format: "gotest", FailToPass: []string{id}}, in, nil); s.Detail != says {
+			t.Errorf("%s: %q", id, s.Detail)
+		}
+	}
+	s := Parse(&kind.ScoreSpec{Format: "gotest", FailToPass: []string{"TestA"}}, Input{Stdout: []byte("fine\n")}, nil)
+	if s.Reason != NoTests || s.Detail != "no test ran, exit 0; stdout has no event of `go test -json`" {
+		t.Errorf("%s: %q", s.Reason, s.Detail)
+	}
+}
+
 func TestParseLists(t *testing.T) {
 	pass := Input{Modules: map[string]string{"m": "."}, Stdout: []byte("{\"Action\":\"pass\",\"Package\":\"m\",\"Test\":\"TestA\"}\n{\"Action\":\"pass\",\"Package\":\"m\"}\n")}
 	if s := Parse(&kind.ScoreSpec{Format: "gotest"}, pass, nil); s.Reason != ToolError {
