@@ -132,23 +132,6 @@ func (l *loader) makers(b *block, file string) []decl.Ref {
 	return refs
 }
 
-// held are the blocks that refer to a dataset whose rows are unknown, or to a block that does.
-func (l *loader) held() map[string]bool {
-	held := map[string]bool{}
-	for _, u := range l.unknown {
-		held["dataset."+u.Dataset] = true
-	}
-	for more := len(held) > 0; more; {
-		more = false
-		for from, edges := range l.edges {
-			if !held[from] && slices.ContainsFunc(edges, func(e edge) bool { return held[e.to] }) {
-				held[from], more = true, true
-			}
-		}
-	}
-	return held
-}
-
 // quietly is the value of an attribute that is decoded, and so reported on, later.
 func (l *loader) quietly(a *attribute, def *decl.AttrDef) (value any) {
 	l.quiet(func() {

@@ -46,9 +46,7 @@ func Lower(ws *decl.Workspace, h Host) (*task.Graph, decl.Diagnostics) {
 		envs: map[envKey]*environment{}, made: map[string]maker{}, tasks: map[*decl.Block][]*pending{},
 		unneeded: map[task.ID]bool{},
 	}
-	settings := ws.Find("pbuild", "")
-	l.graph.Salt, _ = get[string](l, settings, "salt", nil)
-	l.reportDir = or(l, settings, "report_dir", nil, "reports")
+	l.graph.Salt, _ = get[string](l, ws.Find("pbuild", ""), "salt", nil)
 
 	if l.checkSingles(); l.diags.HasErrors() {
 		return nil, l.diags.Sort()
@@ -91,9 +89,8 @@ type lowerer struct {
 
 	made       map[string]maker // declared files by path
 	tasks      map[*decl.Block][]*pending
-	open       []*pending // tasks that are being added, each for the one before
-	madeSorted []string   // the paths of made, once something asks
-	reportDir  string
+	open       []*pending       // tasks that are being added, each for the one before
+	madeSorted []string         // the paths of made, once something asks
 	mentioned  map[string]bool  // the columns that reports mention and that not every report has
 	edges      int              // that depends_on has made
 	unneeded   map[task.ID]bool // what mayBeUnneeded has found
