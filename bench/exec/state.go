@@ -75,6 +75,9 @@ func (c *Commands) State(ctx context.Context, a *task.Attempt) (task.Outcome, er
 		out.Record = out.Status == task.Failed
 		out.Verdict = task.NoVerdict
 	}
+	if res.TimedOut == "wall" {
+		return out, spent{errors.New(out.Reason)}
+	}
 	return out, nil
 }
 
