@@ -76,14 +76,17 @@ func (l *loader) readers(w *decl.Workspace, held map[string]bool, inputs map[*de
 
 // matches are those of files, which are sorted, that an input names: a path or a pattern.
 func matches(input string, files []string) []string {
-	fixed := input
-	if i := strings.IndexAny(input, "*?[{"); i >= 0 {
-		fixed = input[:i]
+	meta := strings.IndexAny(input, "*?[{")
+	if meta < 0 {
+		if i, found := slices.BinarySearch(files, input); found {
+			return files[i : i+1]
+		}
+		return nil
 	}
 	var out []string
-	i, _ := slices.BinarySearch(files, fixed)
-	for ; i < len(files) && strings.HasPrefix(files[i], fixed); i++ {
-		if ok, _ := doublestar.Match(input, files[i]); ok || files[i] == input {
+	i, _ := slices.BinarySearch(files, input[:meta])
+	for ; i < len(files) && strings.HasPrefix(files[i], input[:meta]); i++ {
+		if ok, _ := doublestar.Match(input, files[i]); ok {
 			out = append(out, files[i])
 		}
 	}
