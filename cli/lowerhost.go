@@ -138,6 +138,10 @@ func (h *lowerHost) Predictions(path string) (map[string]kind.Data, error) {
 	return out, nil
 }
 
+func (h *lowerHost) Repository(url string) string {
+	return (&tree.Git{URL: url, Dir: h.dir}).Local()
+}
+
 func (h *lowerHost) Exists(path string) bool {
 	_, err := os.Stat(path)
 	h.mu.Lock()

@@ -302,19 +302,10 @@ func (s *session) missingInput(m *plan.MissingInput) decl.Diagnostic {
 
 // setting reads an attribute of the pbuild block.
 func setting[T any](s *session, name string, otherwise T) T {
-	if t, ok := constant[T](s.ws.Find("pbuild", ""), name); ok {
+	if t, ok := decl.Constant[T](s.ws.Find("pbuild", ""), name); ok {
 		return t
 	}
 	return otherwise
-}
-
-// constant is the value of an attribute that no member changes. What is wrong with it lower has reported.
-func constant[T any](b *decl.Block, name string) (t T, ok bool) {
-	if b == nil || b.Attrs[name] == nil {
-		return t, false
-	}
-	v, _ := b.Attrs[name].Expr.Eval(nil)
-	return decl.As[T](b.Attrs[name], v)
 }
 
 // isolationFloor is the lowest isolation whose records count.

@@ -74,7 +74,7 @@ func (s *session) asks(t *task.Task, block, typ, attr string) decl.Range {
 			continue
 		}
 		if sample, ok := t.Spec.(*kind.SampleSpec); ok {
-			if agent, _ := constant[string](b, "kind"); agent != sample.Agent {
+			if agent, _ := decl.Constant[string](b, "kind"); agent != sample.Agent {
 				continue
 			}
 		} else if b.Name != name {

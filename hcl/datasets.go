@@ -1,6 +1,8 @@
 package hcl
 
 import (
+	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -103,7 +105,7 @@ func (l *loader) fileRows(d *dataset) {
 		return
 	}
 	if f.err != nil {
-		l.errorf(a.expr.Range(), "Dataset file cannot be read", "%v. The path is relative to the workspace's directory.", f.err)
+		l.errorf(a.expr.Range(), "Dataset file cannot be read", "%v. The path is relative to the workspace's directory.%s", f.err, l.nearFile(path))
 		return
 	}
 	l.keep(d)(parse())
@@ -116,37 +118,47 @@ func (l *loader) makers(b *block, file string) []decl.Ref {
 	for _, typ := range decl.Find("dataset").Attr("depends_on").Refs {
 		refs = append(refs, l.staticRefs(b.body.attr("depends_on"), typ)...)
 	}
+	l.outputs(func(ref decl.Ref, output string) {
+		if output == l.reader.abs(file) {
+			l.edge(b.address(), ref, b.body.attr("file").at)
+			if !slices.Contains(refs, ref) {
+				refs = append(refs, ref)
+			}
+		}
+	})
+	return refs
+}
+
+// outputs visits what tasks without for_each make, by absolute path.
+func (l *loader) outputs(visit func(ref decl.Ref, output string)) {
 	for _, address := range sortedKeys(l.blocks) {
 		t := l.blocks[address]
 		if t.typ != "task" || t.body.attr("outputs") == nil || t.body.attr("for_each") != nil {
 			continue
 		}
 		outputs, _ := l.quietly(t.body.attr("outputs"), decl.Find("task").Attr("outputs")).([]string)
-		if ref := (decl.Ref{Type: t.typ, Name: t.name()}); slices.ContainsFunc(outputs, func(o string) bool { return l.reader.abs(o) == l.reader.abs(file) }) {
-			l.edge(b.address(), ref, b.body.attr("file").at)
-			if !slices.Contains(refs, ref) {
-				refs = append(refs, ref)
-			}
+		for _, o := range outputs {
+			visit(decl.Ref{Type: t.typ, Name: t.name()}, l.reader.abs(o))
 		}
 	}
-	return refs
 }
 
-// held are the blocks that refer to a dataset whose rows are unknown, or to a block that does.
-func (l *loader) held() map[string]bool {
-	held := map[string]bool{}
-	for _, u := range l.unknown {
-		held["dataset."+u.Dataset] = true
+// nearFile is a sentence that names the file which was probably meant: one that a task makes, or one beside it; or nothing.
+func (l *loader) nearFile(path string) string {
+	makers := map[string]string{}
+	l.outputs(func(ref decl.Ref, output string) { makers[l.reader.short(output)] = ref.String() })
+	path = l.reader.short(l.reader.abs(path))
+	if near := decl.Nearest(path, sortedKeys(makers)); near != "" {
+		return fmt.Sprintf(" Did you mean %q, which %s makes?", near, makers[near])
 	}
-	for more := len(held) > 0; more; {
-		more = false
-		for from, edges := range l.edges {
-			if !held[from] && slices.ContainsFunc(edges, func(e edge) bool { return held[e.to] }) {
-				held[from], more = true, true
-			}
+	entries, _ := l.reader.list(filepath.Dir(path))
+	var files []string
+	for _, e := range entries {
+		if e.Type().IsRegular() {
+			files = append(files, filepath.ToSlash(filepath.Join(filepath.Dir(path), e.Name())))
 		}
 	}
-	return held
+	return didYouMean(path, files)
 }
 
 // quietly is the value of an attribute that is decoded, and so reported on, later.

@@ -25,7 +25,7 @@ func parseJSON(src []byte, name string, defs []decl.BlockDef) (*body, decl.Diagn
 	f, diags := json.Parse(src, name)
 	j := &jsonFile{src: src, diags: foreign(diags, at)}
 	if f == nil || diags.HasErrors() {
-		return &body{}, j.diags
+		return &body{}, firstSyntax(j.diags)
 	}
 	return j.body(f.Body, &decl.BlockDef{Blocks: defs}), j.diags
 }

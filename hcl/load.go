@@ -120,9 +120,9 @@ func (l *loader) load(w *decl.Workspace) {
 		}
 	}
 	slices.SortStableFunc(w.Blocks, func(a, b *decl.Block) int { return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name)) })
+	w.Unknown, w.Held = l.unknown, l.held(w)
 	l.checkEdges()
 	l.checkWhole(w)
-	w.Unknown, w.Held = l.unknown, l.held()
 }
 
 // parse reads the files of the directory.

@@ -1,6 +1,7 @@
 package hcl
 
 import (
+	"fmt"
 	"slices"
 
 	hashihcl "github.com/hashicorp/hcl/v2"
@@ -69,10 +70,22 @@ func (b *body) block(typ string) *block {
 func parseNative(src []byte, name string) (*body, decl.Diagnostics) {
 	at := hashihcl.Range{Filename: name, Start: hashihcl.InitialPos, End: hashihcl.InitialPos}
 	f, diags := hclsyntax.ParseConfig(src, name, hashihcl.InitialPos)
-	if f == nil {
-		return &body{}, foreign(diags, at)
+	if f == nil || diags.HasErrors() {
+		return &body{}, firstSyntax(foreign(diags, at).Sort())
 	}
 	return nativeBody(f.Body.(*hclsyntax.Body)), foreign(diags, at)
+}
+
+// firstSyntax is the first of a file's syntax errors: a brace or quote that is missing makes many of what follows it.
+func firstSyntax(ds decl.Diagnostics) decl.Diagnostics {
+	switch n := len(ds) - 1; n {
+	case 0:
+	case 1:
+		ds[0].Detail += " One more syntax error in this file may come of it."
+	default:
+		ds[0].Detail += fmt.Sprintf(" %d more syntax errors in this file may come of it.", n)
+	}
+	return ds[:1]
 }
 
 func nativeBody(b *hclsyntax.Body) *body {

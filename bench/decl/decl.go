@@ -193,6 +193,15 @@ func As[T any](a *Attr, v any) (T, bool) {
 	return t, ok
 }
 
+// Constant is the value of an attribute that no member changes; zero, false where b is nil or does not have it.
+func Constant[T any](b *Block, name string) (t T, ok bool) {
+	if b == nil || b.Attrs[name] == nil {
+		return t, false
+	}
+	v, _ := b.Attrs[name].Expr.Eval(nil) // what is wrong with it, its compiler has said
+	return As[T](b.Attrs[name], v)
+}
+
 // Type is an attribute's type; its comment is the Go form that Eval returns.
 type Type uint8
 

@@ -108,7 +108,6 @@ func (t *Tasks) clearOutputs(outputs []string) error {
 			return err
 		}
 		if err := os.MkdirAll(filepath.Dir(full), 0o777); err != nil { // another task may have removed it
-
 			return err
 		}
 	}

@@ -113,7 +113,8 @@ func (s *Samples) command(ctx context.Context, spec *kind.SampleSpec, a *task.At
 	return out, nil
 }
 
-// spent is what went wrong once an agent had come to its end. Trying again would run it, and pay for it, again: whoever applies next decides on that.
+// spent is what went wrong once an agent had come to its end, or a setup to its wall limit. Trying again would pay for that again: whoever applies next
+// decides on it.
 type spent struct{ error }
 
 func (spent) Final() bool     { return true }

@@ -98,7 +98,7 @@ func (j *Judge) ran(result digest.Digest) (verdict.Input, error) {
 	if err := get(j.Blobs, result, &r); err != nil {
 		return verdict.Input{}, err
 	}
-	in := verdict.Input{Exit: r.Exit, TimedOut: r.TimedOut, Truncated: r.Truncated, OutOfMem: r.OutOfMem, Refused: r.Refused, Reports: map[string][]byte{}}
+	in := verdict.Input{Exit: r.Exit, TimedOut: r.TimedOut, Truncated: r.Truncated, OutOfMem: r.OutOfMem, Refused: r.Refused, Unwritten: r.Unwritten, Reports: map[string][]byte{}}
 	log, err := j.Blobs.Get(r.Log)
 	if err != nil {
 		return in, err

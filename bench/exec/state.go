@@ -75,6 +75,9 @@ func (c *Commands) State(ctx context.Context, a *task.Attempt) (task.Outcome, er
 		out.Record = out.Status == task.Failed
 		out.Verdict = task.NoVerdict
 	}
+	if res.TimedOut == "wall" {
+		return out, spent{errors.New(out.Reason)}
+	}
 	return out, nil
 }
 
@@ -273,9 +276,11 @@ func environmentOf(s task.Spec) string {
 	return ""
 }
 
-// keepResult stores what scores and verdicts read of a build or test.
-func (c *Commands) keepResult(out *task.Outcome, res *run.Result) error {
-	r := kind.Run{Exit: res.Exit, TimedOut: res.TimedOut, Truncated: res.Truncated, OutOfMem: res.OutOfMem, Log: out.Log, Refused: res.Refused, Reset: res.Reset, Altered: res.Altered}
+// keepResult stores what scores and verdicts read of a build, or of a test that declares reports.
+func (c *Commands) keepResult(out *task.Outcome, res *run.Result, declared ...string) error {
+	r := kind.Run{
+		Exit: res.Exit, TimedOut: res.TimedOut, Truncated: res.Truncated, OutOfMem: res.OutOfMem, Log: out.Log, Refused: res.Refused, Reset: res.Reset, Altered: res.Altered,
+	}
 	for path, content := range res.Reports {
 		d, err := c.Blobs.Put(content)
 		if err != nil {
@@ -285,6 +290,11 @@ func (c *Commands) keepResult(out *task.Outcome, res *run.Result) error {
 			r.Reports = map[string]digest.Digest{}
 		}
 		r.Reports[path] = d
+	}
+	for _, path := range declared {
+		if _, made := res.Reports[path]; !made && res.Refused[path] == "" {
+			r.Unwritten = append(r.Unwritten, path)
+		}
 	}
 	return put(c.Blobs, out, kind.Result, r)
 }

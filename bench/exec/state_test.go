@@ -176,6 +176,7 @@ func TestHowCommandsEnd(t *testing.T) {
 		record  bool
 		confirm bool
 		flags   string
+		final   bool
 	}{
 		{of: kind.Build, status: task.OK, verdict: task.Pass},
 		{of: kind.Build, res: run.Result{Exit: 2}, status: task.OK, verdict: task.Fail},
@@ -187,7 +188,9 @@ func TestHowCommandsEnd(t *testing.T) {
 		{of: kind.Build, res: run.Result{OutOfMem: true}, status: task.OK, verdict: task.Pass, flags: "out_of_memory"},
 		{of: kind.Prepare, res: run.Result{Exit: 1}, status: task.Failed, record: true},
 		{of: kind.Prepare, network: true, res: run.Result{Exit: 1}, status: task.Infra},
-		{of: kind.Prepare, res: run.Result{TimedOut: "wall"}, status: task.Infra},
+		{of: kind.Prepare, res: run.Result{TimedOut: "wall"}, status: task.Infra, final: true},
+		{of: kind.Fetch, network: true, res: run.Result{TimedOut: "wall"}, status: task.Infra, final: true},
+		{of: kind.Fetch, network: true, res: run.Result{TimedOut: "idle"}, status: task.Infra},
 		{of: kind.Fetch, network: true, status: task.OK, verdict: task.Pass},
 	} {
 		s := &scripted{script: func(*run.Command) *run.Result { return &c.res }}
@@ -195,7 +198,7 @@ func TestHowCommandsEnd(t *testing.T) {
 		a.Alone = c.alone
 		a.Task.Spec.(*kind.StateSpec).Command.Network = c.network
 		out, err := newCommands(s).State(t.Context(), a)
-		if err != nil {
+		if (err != nil) != c.final || task.IsFinal(err) != c.final {
 			t.Fatal(err)
 		}
 		if out.Status != c.status || out.Verdict != c.verdict || out.Record != c.record || out.Confirm != c.confirm && c.status == task.OK || strings.Join(out.Flags, " ") != c.flags {

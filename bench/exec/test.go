@@ -24,7 +24,7 @@ func (c *Commands) Test(ctx context.Context, a *task.Attempt) (task.Outcome, err
 	if err != nil {
 		return out, err
 	}
-	err = c.keepResult(&out, res)
+	err = c.keepResult(&out, res, spec.Reports...)
 	return out, err
 }
 

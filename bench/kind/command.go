@@ -145,8 +145,9 @@ type Run struct {
 	Log       digest.Digest            `json:"log"`
 	Reports   map[string]digest.Digest `json:"reports,omitempty"`
 	Refused   map[string]string        `json:"refused,omitempty"`
-	Altered   []string                 `json:"altered,omitempty"` // installed tools that the tree or the build had changed
-	Reset     []string                 `json:"reset,omitempty"`   // of a test: what of the tree the build had changed, and was put back
+	Unwritten []string                 `json:"unwritten,omitempty"` // declared reports that were not made
+	Altered   []string                 `json:"altered,omitempty"`   // installed tools that the tree or the build had changed
+	Reset     []string                 `json:"reset,omitempty"`     // of a test: what of the tree the build had changed, and was put back
 }
 
 // A TaskSpec is a Makefile-style command: in the workspace directory, in place, unless Sandbox.

@@ -170,7 +170,13 @@ func (h *host) Predictions(path string) (map[string]kind.Data, error) {
 	return h.predictions, nil
 }
 
-func (h *host) Platform() string          { return "linux/amd64" }
+func (h *host) Platform() string { return "linux/amd64" }
+func (h *host) Repository(url string) string {
+	if strings.Contains(url, "://") {
+		return ""
+	}
+	return url
+}
 func (h *host) Exists(path string) bool   { return !strings.HasPrefix(path, "/nosuch") }
 func (h *host) Secret(name string) string { return "s3cret" }
 

@@ -27,6 +27,8 @@ type Host interface {
 	Glob(patterns []string) ([]string, error)
 	// Predictions reads a file of candidate patches, by instance id.
 	Predictions(path string) (map[string]kind.Data, error)
+	// Repository is the path of a git repository of this machine that a URL or path of the workspace names; "" for another machine's.
+	Repository(url string) string
 	// Exists says whether there is such a file or directory.
 	Exists(path string) bool
 	// Platform is this machine's, such as linux/amd64.
@@ -44,11 +46,9 @@ func Lower(ws *decl.Workspace, h Host) (*task.Graph, decl.Diagnostics) {
 		ws: ws, host: h, graph: &task.Graph{Pools: map[string]int{}},
 		consts: map[*decl.Attr]any{}, rows: map[*decl.Block]map[string]int{}, blocks: map[*decl.Block]*lowered{},
 		envs: map[envKey]*environment{}, made: map[string]maker{}, tasks: map[*decl.Block][]*pending{},
-		unneeded: map[task.ID]bool{},
+		unneeded: map[task.ID]bool{}, looked: map[string]bool{},
 	}
-	settings := ws.Find("pbuild", "")
-	l.graph.Salt, _ = get[string](l, settings, "salt", nil)
-	l.reportDir = or(l, settings, "report_dir", nil, "reports")
+	l.graph.Salt, _ = get[string](l, ws.Find("pbuild", ""), "salt", nil)
 
 	if l.checkSingles(); l.diags.HasErrors() {
 		return nil, l.diags.Sort()
@@ -91,12 +91,12 @@ type lowerer struct {
 
 	made       map[string]maker // declared files by path
 	tasks      map[*decl.Block][]*pending
-	open       []*pending // tasks that are being added, each for the one before
-	madeSorted []string   // the paths of made, once something asks
-	reportDir  string
+	open       []*pending       // tasks that are being added, each for the one before
+	madeSorted []string         // the paths of made, once something asks
 	mentioned  map[string]bool  // the columns that reports mention and that not every report has
 	edges      int              // that depends_on has made
 	unneeded   map[task.ID]bool // what mayBeUnneeded has found
+	looked     map[string]bool  // paths of sources
 }
 
 // lowered is what became of a block.

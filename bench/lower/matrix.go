@@ -30,8 +30,10 @@ func (l *lowerer) matrix(b *decl.Block, out *lowered) {
 	attempts := int(or(l, b, "attempts", nil, int64(1)))
 	excluded := l.exclusions(b)
 	tags, _ := get[[]string](l, b, "tags", nil)
+	told := map[decl.Ref]*statements{}
 	l.under(b, nil, func() {
 		for _, in := range instances {
+			runs := false // an agent on it
 			for _, a := range agents {
 				if a.used != nil {
 					a.used[in.id] = true // whether or not the cell is excluded
@@ -49,6 +51,7 @@ func (l *lowerer) matrix(b *decl.Block, out *lowered) {
 						if excluded.match(&c.Cell) {
 							continue
 						}
+						runs = runs || a.spec.Runs()
 						o := task.Object{Class: task.ClassCandidate, Block: b.Address(), Index: []string{in.id, a.name, m.name, strconv.Itoa(i)}, Tags: tags}
 						o.Steps = l.candidate(in, a, m, i, attempts)
 						c.outcome = o.Steps[len(o.Steps)-1].Task
@@ -61,6 +64,9 @@ func (l *lowerer) matrix(b *decl.Block, out *lowered) {
 					}
 				}
 			}
+			if runs {
+				count(told, in.instance)
+			}
 		}
 	})
 	if l.diags.HasErrors() {
@@ -69,6 +75,7 @@ func (l *lowerer) matrix(b *decl.Block, out *lowered) {
 	for _, a := range agents {
 		l.unusedPredictions(a, b)
 	}
+	l.untold(told, b)
 	for _, x := range excluded {
 		if !x.used {
 			l.diags.Warnf(at(b, "exclude"), "Exclusion without effect", "No cell of %s matches %s.", b.Address(), x.text)
@@ -98,6 +105,33 @@ func (l *lowerer) ungated(b *decl.Block, refs []decl.Ref, instances []gated) {
 					"%s evaluates %s as it is, whether or not its tests tell base from gold. %s covers it: `instances = %s` evaluates what that admits.", b.Address(), ref, g.Address(), g.Address())
 				break
 			}
+		}
+	}
+}
+
+// statements counts the instances of a block on which agents run, and those of them that have no problem statement.
+type statements struct{ all, missing int }
+
+func count(told map[decl.Ref]*statements, in *instance) {
+	block := decl.Ref{Type: in.ref.Type, Name: in.ref.Name}
+	s := told[block]
+	if s == nil {
+		s = &statements{}
+		told[block] = s
+	}
+	s.all++
+	if len(in.statement.Bytes) == 0 {
+		s.missing++
+	}
+}
+
+// untold warns of instances on which a matrix's agents run without being told what to do.
+func (l *lowerer) untold(told map[decl.Ref]*statements, matrix *decl.Block) {
+	for ref, s := range told {
+		if s.missing > 0 {
+			b := l.ws.Find(ref.Type, ref.Name)
+			l.diags.Warnf(at(b, "problem_statement"), "No problem statement", "%s runs agents on %s, and %d of %d instances there have no `problem_statement`: nothing tells an agent what to do.",
+				matrix.Address(), ref, s.missing, s.all)
 		}
 	}
 }

@@ -137,13 +137,22 @@ func TestWarnings(t *testing.T) {
 		{"limit of an agent that runs nothing", "`wall_limit` says nothing to an agent of kind \"oracle\"", map[string]attrs{"agent.oracle": {"wall_limit": time.Minute}}},
 		{"steps of predictions", "`step_limit` says nothing to an agent of kind \"predictions\"", map[string]attrs{"agent.file": {"step_limit": int64(3)}}},
 		{"prompt of nothing", "`prompt` says nothing to an agent of kind \"oracle\"", map[string]attrs{"agent.oracle": {"prompt": text("p")}}},
+		{"nothing told", "matrix.main runs agents on instance.go, and 1 of 1 instances there have no `problem_statement`", map[string]attrs{"instance.go": {"problem_statement": nil}}},
+		{"no repository", "/nosuch/r is not there", nil},
+		{"no archive", "/nosuch/a.tar is not there", nil},
 		{"unknown predictions", "1 of the file's 2 predictions are for no instance of matrix.main and are not used: zz.", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ws, h := with(c.edit)
 			ws.Find("instance", "go").Nested("test").Attrs["fail_to_pass"].Expr = given
-			if c.name == "unknown predictions" {
+			source := ws.Find("instance", "go").Nested("source")
+			switch c.name {
+			case "unknown predictions":
 				h.predictions["zz"] = kind.Data{Digest: digest.Of([]byte("zz"))}
+			case "no repository":
+				source.Blocks = []*decl.Block{block("git", "", attrs{"url": "/nosuch/r", "commit": strings.Repeat("a", 40)})}
+			case "no archive":
+				source.Blocks = []*decl.Block{block("archive", "", attrs{"path": "/nosuch/a.tar", "sha256": strings.Repeat("a", 64)})}
 			}
 			_, diags := lowered1(t, ws, h)
 			if len(diags) != 1 || diags[0].Severity != decl.Warning || !strings.Contains(diags[0].Detail, c.want) {

@@ -2,7 +2,6 @@ package lower
 
 import (
 	"cmp"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,18 +12,12 @@ import (
 	"pbuild/engine/task"
 )
 
-// extensions are those of formats that have another than their name.
-var extensions = map[string]string{"latex": "tex"}
-
 // reportFiles are the files that a report writes, by format.
 func (l *lowerer) reportFiles(b *decl.Block) (formats, files []string) {
-	stem := or(l, b, "path", nil, path.Join(l.reportDir, b.Name))
-	for _, f := range or(l, b, "formats", nil, []string{"md"}) {
-		if slices.Contains(formats, f) {
-			continue
-		}
-		if file, ok := l.inside(stem+"."+cmp.Or(extensions[f], f), at(b, "path"), nil); ok {
-			formats, files = append(formats, f), append(files, file)
+	all, named := l.ws.ReportFiles(b)
+	for i, f := range named {
+		if file, ok := l.inside(f, at(b, "path"), nil); ok {
+			formats, files = append(formats, all[i]), append(files, file)
 		}
 	}
 	return formats, files

@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"fmt"
 	"iter"
 	"path/filepath"
 	"regexp"
@@ -51,6 +52,7 @@ func (l *lowerer) source(b *decl.Block, each *decl.Each) task.Spec {
 				l.errorf(at(n, "commit"), each, "Not a full commit", "%q is not 40 hexadecimal digits. A branch, a tag or a short commit can change its meaning.", s.Commit)
 				return nil
 			}
+			l.sought(at(n, "url"), each, s.URL, l.host.Repository(s.URL))
 			return s
 		case "gomod":
 			s := &kind.SourceGoMod{}
@@ -78,7 +80,8 @@ func (l *lowerer) archive(n *decl.Block, each *decl.Each) task.Spec {
 	strip, _ := get[int64](l, n, "strip", each)
 	s.Strip = int(strip)
 	s.URL, _ = get[string](l, n, "url", each)
-	if path, ok := get[string](l, n, "path", each); ok {
+	path, ok := get[string](l, n, "path", each)
+	if ok {
 		s.Path = l.path(path)
 	}
 	switch {
@@ -87,9 +90,23 @@ func (l *lowerer) archive(n *decl.Block, each *decl.Each) task.Spec {
 	case (s.URL == "") == (s.Path == ""):
 		l.errorf(n.Range, each, "Incomplete source", "An archive needs one of url and path.")
 	default:
+		l.sought(at(n, "path"), each, path, s.Path)
 		return s
 	}
 	return nil
+}
+
+// sought warns, once a path, of a source that is not on this machine, where it is to be. It is no mistake, for its tree may be there from before;
+// and what a member waits for may make it.
+func (l *lowerer) sought(r decl.Range, each *decl.Each, name, path string) {
+	if path == "" || l.looked[path] || len(l.after) > 0 {
+		return
+	}
+	l.looked[path] = true
+	if !l.host.Exists(path) {
+		l.diags.Add(decl.Diagnostic{Severity: decl.Warning, Summary: "Source does not exist", Range: r, Row: each.Place(),
+			Detail: fmt.Sprintf("%s is not there; paths are relative to the workspace's directory. Only a tree that was brought before can do without it.", name)})
+	}
 }
 
 // dir is a directory as it is now. What a task writes into it would come too late, so that is an error; what pbuild itself writes there is left out.

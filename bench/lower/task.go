@@ -73,13 +73,10 @@ func (p *pending) String() string {
 	return task.Address{Block: p.block.Address(), Index: p.index}.String()
 }
 
-// declareFiles evaluates every task block, and notes who makes which file.
+// declareFiles evaluates every task block, and notes who makes which file. Blocks that are held make theirs too, as far as their members are known.
 func (l *lowerer) declareFiles() {
 	n := 0
 	for _, b := range l.ws.Blocks {
-		if l.ws.Held[b.Address()] {
-			continue
-		}
 		if b.Type == "report" {
 			_, files := l.reportFiles(b)
 			for _, f := range files {

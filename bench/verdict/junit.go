@@ -51,6 +51,9 @@ func parseJUnit(in Input) suite {
 			su.tests = append(su.tests, found{c.id(), c.result})
 		}
 	}
+	if len(in.Unwritten) > 0 {
+		su.unwritten = "no report was written to " + some(in.Unwritten)
+	}
 	slices.Sort(su.buildFailed)
 	su.buildFailed = slices.Compact(su.buildFailed)
 	su.lookup = x.lookup

@@ -31,6 +31,7 @@ type suite struct {
 	doubts      map[string]string // the same for one directory of Go tests
 	broken      string            // why nothing can be read from it
 	why         string            // what explains that no test ran, after a semicolon
+	unwritten   string            // which reports are missing that may hold results
 	onLog       bool              // it was read from the log, which may be cut
 }
 
@@ -253,7 +254,7 @@ func (s *Score) judge(su *suite, derive bool) {
 		s.fail(ReportMismatch, "exit 0, but the report has failures: "+s.names(Failed))
 	case s.judgeIDs(su):
 	case s.Counts.Passed == 0:
-		s.fail(NoTests, fmt.Sprintf("no test passed, exit %d", s.Exit))
+		s.fail(NoTests, fmt.Sprintf("%s, exit %d", cmp.Or(su.unwritten, "no test passed"), s.Exit))
 	case su.doubt != "":
 		s.fail(ReportMismatch, su.doubt)
 	case s.Exit != 0 && failed == 0:
@@ -266,7 +267,7 @@ func (s *Score) judge(su *suite, derive bool) {
 // judgeIDs fails the score for the first kind of result, in the order of what tells most, that is no pass.
 func (s *Score) judgeIDs(su *suite) bool {
 	if s.Counts == (Counts{}) && s.Total > 0 && !s.has(Unbuilt) {
-		s.fail(NoTests, fmt.Sprintf("no test ran, exit %d%s", s.Exit, su.why))
+		s.fail(NoTests, fmt.Sprintf("%s, exit %d%s", cmp.Or(su.unwritten, "no test ran"), s.Exit, su.why))
 		return true
 	}
 	for _, c := range []struct {
@@ -287,6 +288,9 @@ func (s *Score) judgeIDs(su *suite) bool {
 			detail := c.verb + " " + s.names(c.result)
 			if c.result == Absent {
 				detail += su.came(s.firstAbsent())
+				if su.unwritten != "" {
+					detail += "; " + su.unwritten
+				}
 			}
 			s.fail(c.reason, detail)
 			return true

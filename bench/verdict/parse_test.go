@@ -198,6 +198,26 @@ func TestParseLists(t *testing.T) {
 	}
 }
 
+// Without the report it is not known that no test ran.
+func TestUnwrittenReport(t *testing.T) {
+	one := map[string][]byte{"r.xml": []byte(`<testsuite><testcase classname="C" name="b"/></testsuite>`)}
+	for _, c := range []struct {
+		spec kind.ScoreSpec
+		in   Input
+		want string
+	}{
+		{kind.ScoreSpec{FailToPass: []string{"a"}}, Input{Exit: 1, Unwritten: []string{"out/r.xml"}}, "no report was written to out/r.xml, exit 1"},
+		{kind.ScoreSpec{Derive: true}, Input{Unwritten: []string{"out/r.xml"}}, "no report was written to out/r.xml, exit 0"},
+		{kind.ScoreSpec{FailToPass: []string{"a"}}, Input{Reports: one, Unwritten: []string{"s.xml"}}, "no result of a; ids with a result: 1; no report was written to s.xml"},
+		{kind.ScoreSpec{FailToPass: []string{"a"}}, Input{Reports: map[string][]byte{"r.xml": []byte("<testsuite/>")}}, "no test ran, exit 0"},
+	} {
+		c.spec.Format = "junit"
+		if s := Parse(&c.spec, c.in, nil); s.Detail != c.want || s.Reason == "" {
+			t.Errorf("got %s %q, want %q", s.Reason, s.Detail, c.want)
+		}
+	}
+}
+
 // A pass needs every expected id to have exactly one result, a pass, and the exit to agree; a failure elsewhere only has to make the exit non-zero.
 func TestPassing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -22,6 +22,7 @@ type Input struct {
 	Stdout, Stderr, Both []byte
 	Reports              map[string][]byte // path to content
 	Refused              map[string]string // reports that were there and not collected, with the reason
+	Unwritten            []string          // declared reports that were not made
 	Modules              map[string]string // gotest: the directory of each go.mod of base+test ("." is the root) by its module path
 	Cwd                  string            // where the command ran, relative to the workspace
 	Workspace            string            // ids and names that hold this absolute path are made relative to it

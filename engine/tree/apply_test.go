@@ -3,7 +3,10 @@ package tree
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -148,6 +151,32 @@ func TestApplyTellsTheWorldFromThePatch(t *testing.T) {
 			t.Errorf("%q is taken for the patch's fault", words)
 		}
 	}
+}
+
+// A blob of the base that is gone or spoiled is not the patch's fault either, though git says too that the patch does not apply; a file's name that
+// reads like git's words for it is.
+func TestApplyOverSpoiledObjects(t *testing.T) {
+	for name, spoil := range map[string]func(file string) error{
+		"gone":  os.Remove,
+		"torn":  func(file string) error { return os.Truncate(file, 10) },
+		"empty": func(file string) error { return os.Truncate(file, 0) },
+		"else":  func(file string) error { return os.WriteFile(file, []byte("no object"), 0o644) },
+	} {
+		r := open(t)
+		base := r.mustMake(t, files{"f": "a\n"})
+		blob, _ := digest.OfObject("blob", []byte("a\n")).Git()
+		file := filepath.Join(r.dir, "objects", blob[:2], blob[2:])
+		if err := errors.Join(os.Chmod(file, 0o644), spoil(file)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Apply(context.Background(), base, []byte("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+c\n")); err == nil || isRejection(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	r := open(t)
+	base := r.mustMake(t, files{"f": "a\n"})
+	_, err := r.Apply(context.Background(), base, []byte("--- a/failed to read f\n+++ b/failed to read f\n@@ -1 +1 @@\n-a\n+c\n"))
+	wantRejection(t, err, "failed to read f: does not exist in index")
 }
 
 func isRejection(err error) bool {

@@ -22,6 +22,18 @@ type Git struct {
 	Submodules bool
 }
 
+// Local is the path of a repository on this machine; "" for another's.
+func (g *Git) Local() string {
+	rest, isURL := strings.CutPrefix(g.URL, "file://")
+	switch {
+	case g.URL == "" || !isLocal(g.URL):
+		return ""
+	case isURL || filepath.IsAbs(g.URL):
+		return rest
+	}
+	return filepath.Join(g.Dir, g.URL)
+}
+
 // FetchGit brings the tree of a commit: shallow by commit where the server allows it, else the branches and tags. Submodules are grafted in at their paths,
 // or left out like the empty directories that they are without. A commit that is not there, or is not given in full, and a tree that cannot be
 // represented (an LFS pointer, a name that enters .git) are *Bad; a server that cannot be reached is another error.
@@ -39,11 +51,11 @@ func (r *Repo) fetchGit(ctx context.Context, g Git) (digest.Digest, error) {
 	if err != nil {
 		return none, err
 	}
-	from, local := g.URL, isLocal(g.URL)
-	if local && from != "" && !strings.Contains(from, "://") && !filepath.IsAbs(from) {
-		from = filepath.Join(g.Dir, from)
+	from := g.URL
+	if at := g.Local(); at != "" && !strings.Contains(from, "://") {
+		from = at
 	}
-	f := &gitFetch{repo: r, submodules: g.Submodules, under: subdir, local: local}
+	f := &gitFetch{repo: r, submodules: g.Submodules, under: subdir, local: isLocal(g.URL)}
 	root, err := f.tree(ctx, from, g.Commit, "", 0)
 	if err != nil {
 		return none, err

@@ -170,9 +170,12 @@ func checkBinary(patch []byte) error {
 	return nil
 }
 
-// worldly begins git's words where the machine is to blame, not the patch.
-var worldly = []string{"unable to write", "unable to create", "unable to open object", "unable to read", "unable to append", "failed to write", "insufficient permission",
+// worldly begins git's errors where the machine is to blame, not the patch. So it is wherever git dies of one that is fatal: it only errs over patches.
+var worldly = []string{"failed to read", "the necessary postimage", "unable to write", "unable to create", "unable to open object", "unable to read", "unable to append", "failed to write", "insufficient permission",
 	"out of memory", "unable to normalize object directory", "cannot create", "not a git repository", "index file", "bad index file", "repository version"}
+
+// ofPaths ends errors over a patch that begin with a path, which may begin like those.
+var ofPaths = []string{": patch does not apply", ": does not exist in index", ": already exists in index", ": does not match index"}
 
 // rejection turns git's refusal of a patch into a *Rejection, and passes on what is not one.
 func rejection(err error) error {
@@ -189,15 +192,16 @@ func rejection(err error) error {
 	var reasons []string
 	for line := range strings.Lines(g.stderr) {
 		line = strings.TrimSpace(line)
-		text, ok := strings.CutPrefix(line, "error: ")
-		if !ok {
-			text, ok = strings.CutPrefix(line, "fatal: ")
+		if strings.HasPrefix(line, "fatal: ") {
+			return err
 		}
+		text, ok := strings.CutPrefix(line, "error: ")
 		if !ok {
 			continue
 		}
 		lower := strings.ToLower(text)
-		if slices.ContainsFunc(worldly, func(w string) bool { return strings.HasPrefix(lower, w) }) && !strings.HasSuffix(text, "patch does not apply") {
+		if slices.ContainsFunc(worldly, func(w string) bool { return strings.HasPrefix(lower, w) }) &&
+			!slices.ContainsFunc(ofPaths, func(w string) bool { return strings.HasSuffix(text, w) }) {
 			return err
 		}
 		reasons = append(reasons, strings.ToValidUTF8(text, "\uFFFD"))
