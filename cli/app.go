@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -69,8 +68,8 @@ type app struct {
 	flags globalFlags
 	began bool // a command's own code has been reached: what fails now is not a matter of usage
 
-	claimed chan struct{} // closed once interrupts are the command's own affair
-	claim   sync.Once
+	listening sync.Mutex
+	listener  func() // hears interrupts; nil where the first ends the command
 }
 
 // globalFlags are those of every command.
@@ -87,7 +86,7 @@ type globalFlags struct {
 // Run runs one command line to its end and returns the code to exit with.
 func Run(ctx context.Context, cfg Config) Exit {
 	out := &product{w: cfg.Stdout}
-	a := &app{cfg: cfg, claimed: make(chan struct{}),
+	a := &app{cfg: cfg,
 		view: &view{out: out, err: cfg.Stderr, width: func() int { return terminalWidth(cfg.Stderr) }}}
 	root := a.root()
 	root.SetArgs(cfg.Args)
@@ -121,32 +120,64 @@ func Run(ctx context.Context, cfg Config) Exit {
 	return code
 }
 
-// interruptible ends a command at the first interrupt, unless it has claimed them. What does not come to its end soon ends with the process: it has nothing to lose.
+// errInterrupted ends what nobody listens for interrupts of.
+var errInterrupted = exitWith(ExitInterrupted, errors.New("interrupted"))
+
+// interruptible ends a command at the first interrupt that it does not listen for. What does not come to its end soon ends with the process: it has nothing to
+// lose.
 func (a *app) interruptible(ctx context.Context, command func(context.Context) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	done := make(chan error, 1)
 	go func() { done <- command(ctx) }()
-	select {
-	case err := <-done:
-		return err
-	case <-a.claimed:
-		return <-done
-	case <-a.cfg.Interrupts:
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-a.cfg.Interrupts:
+		}
+		if a.heard() {
+			continue
+		}
+		cancel(errInterrupted)
+		select {
+		case <-done:
+		case <-time.After(time.Second):
+		}
+		return errInterrupted
 	}
-	cancel()
-	select {
-	case <-done:
-	case <-time.After(time.Second):
+}
+
+// listen says who hears interrupts from now on. It returns once nobody hears one any more who did before.
+func (a *app) listen(f func()) {
+	a.listening.Lock()
+	defer a.listening.Unlock()
+	a.listener = f
+}
+
+func (a *app) heard() bool {
+	a.listening.Lock()
+	defer a.listening.Unlock()
+	if a.listener == nil {
+		return false
 	}
-	return exitWith(ExitInterrupted, errors.New("interrupted"))
+	a.listener()
+	return true
 }
 
 // wantsDetail says of a command that did not come to its own code whether it is a plan of which 2 would say that there is something to do.
 func (a *app) wantsDetail(cmd *cobra.Command) bool {
 	const name = "detailed-exitcode"
 	env, _ := strconv.ParseBool(a.getenv(flagVariable(name)))
-	given := slices.Contains(a.cfg.Args, "--"+name)
+	given := false
+	for _, arg := range a.cfg.Args {
+		if value, ok := strings.CutPrefix(arg, "--"+name+"="); ok {
+			on, err := strconv.ParseBool(value)
+			given, env = on || err != nil, false
+		} else if arg == "--"+name {
+			given = true
+		}
+	}
 	return !a.began && (cmd.Name() == "plan" && (env || given) || cmd.Name() == "apply" && given)
 }
 

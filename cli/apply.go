@@ -49,6 +49,7 @@ is recorded, so the next apply goes on from there. An argument that is a file ma
 shown again.`,
 		ValidArgsFunction: a.completeSelectors,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			f.detailed = f.detailed && (f.dryRun || cmd.Flags().Changed("detailed-exitcode")) // a variable means plans only
 			args, err := a.settle(f, cmd.Flags(), args)
 			switch {
 			case err != nil:
@@ -130,8 +131,8 @@ type applying struct {
 	progress *progress
 	closers  []func() error
 	drift    int
-	near     []task.ID
-	untold   bool // something failed that did not run, and so was not shown when it happened
+	near     []string // addresses
+	untold   bool     // something failed that did not run, and so was not shown when it happened
 
 	partial bool // what it runs makes rows, and another goes on from there
 	before  *applying
@@ -142,6 +143,9 @@ type applying struct {
 func (a *app) apply(ctx context.Context, f *applyFlags, args []string) error {
 	ap := &applying{app: a, flags: f}
 	err := a.begin(ctx, ap, args)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause // whatever it kept from being done
+	}
 	if err != nil && !ap.broken() {
 		ap.refused(err)
 	}
@@ -150,7 +154,10 @@ func (a *app) apply(ctx context.Context, f *applyFlags, args []string) error {
 
 func (a *app) begin(ctx context.Context, ap *applying, args []string) (err error) {
 	f := ap.flags
-	s, err := a.load(ctx, loadOptions{noProbe: f.noProbe, warn: true})
+	if err := f.read(a, args); err != nil {
+		return err
+	}
+	s, err := a.load(ctx, loadOptions{noProbe: f.noProbe, warn: true, replace: f.replaced})
 	defer func() { s.close() }()
 	ap.session = s
 	if err != nil {
@@ -176,7 +183,7 @@ func (a *app) begin(ctx context.Context, ap *applying, args []string) (err error
 		err = s.checkRunnable(p)
 	}
 	if err == nil {
-		err = a.confirm(f, p)
+		err = a.confirm(ctx, f, p)
 	}
 	if err == nil && f.out != "" {
 		err = s.savePlan(p, &f.planFlags, args)
@@ -246,26 +253,35 @@ func checkPlan(saved *plan.Saved, now *plan.Plan) error {
 }
 
 // confirm asks before money is spent. Nobody to ask means no.
-func (a *app) confirm(f *applyFlags, p *plan.Plan) error {
+func (a *app) confirm(ctx context.Context, f *applyFlags, p *plan.Plan) error {
 	paid := costs(p)
 	if paid == 0 || f.yes || f.autoApprove {
 		return nil
 	}
-	return a.ask(fmt.Sprintf("%s will ask a paid model. Go on?", plural(paid, "sample")), "--yes")
+	return a.ask(ctx, fmt.Sprintf("%s will ask a paid model. Go on?", plural(paid, "sample")), "--yes")
 }
 
 // ask puts a question that only "yes" answers; where nobody can answer, it is refused with the flag that would have.
-func (a *app) ask(question, flag string) error {
+func (a *app) ask(ctx context.Context, question, flag string) error {
 	in, ok := a.cfg.Stdin.(*os.File)
 	if !ok || a.ci() || a.view.json || !isTerminal(in) || !isTerminal(a.view.err) {
 		return usagef("%s There is no terminal to ask on: say %s", question, flag)
 	}
 	fmt.Fprintf(a.view.err, "%s Only \"yes\" is taken: ", question)
-	answer, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil || strings.TrimSpace(answer) != "yes" {
-		return usagef("refused; nothing was started")
+	answered := make(chan bool, 1)
+	go func() {
+		answer, err := bufio.NewReader(in).ReadString('\n')
+		answered <- err == nil && strings.TrimSpace(answer) == "yes"
+	}()
+	select {
+	case yes := <-answered:
+		if !yes {
+			return usagef("refused; nothing was started")
+		}
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	return nil
 }
 
 // runTime is the form in which a run's name begins; names sort by time.
@@ -308,8 +324,8 @@ func (ap *applying) do(ctx context.Context) (Exit, error) {
 	ap.progress = newProgress(a.view, ap.plan, slots, ap.flags.logLines, ap.expect, now)
 	ap.progress.blame = ap.blame
 
-	ctx, stop, release := a.interrupts(ctx, func(text string) { ap.progress.note(a.cfg.Clock(), text) })
-	defer release()
+	ctx, stop, cancel := a.interrupts(ctx, func(text string) { ap.progress.note(a.cfg.Clock(), text) })
+	defer cancel()
 	quit := ap.ticking()
 	sum, err := apply.Apply(ctx, apply.Options{
 		Plan: ap.plan, Executors: m.Executors, Journal: &journal{ctx, ap.store, trees}, Slots: slots, FailFast: ap.flags.failFast,
@@ -325,6 +341,14 @@ func (ap *applying) do(ctx context.Context) (Exit, error) {
 		a.view.notef("note: states over the disk budget: %v\n", err)
 	} else if freed > 0 {
 		a.view.notef("%s of states that nothing needs any more, or that are over the disk budget, deleted.\n", size(freed))
+	}
+	if ap.partial {
+		a.listen(nil)
+		select {
+		case <-stop: // too late for what ran, perhaps, but not for what is to follow
+			sum.Interrupted = true
+		default:
+		}
 	}
 	return ap.finish(sum), nil
 }
@@ -431,6 +455,6 @@ func (ap *applying) event(e apply.Event) {
 	case e.Type == "note" && e.Code == verdict.FlagStateDrift:
 		ap.drift++
 	case e.Type == "end" && e.Record != nil && e.Phase == "done" && slices.Contains(e.Record.Flags, verdict.FlagNearLimit):
-		ap.near = append(ap.near, e.Task)
+		ap.near = append(ap.near, ap.address(e.Task))
 	}
 }

@@ -185,6 +185,15 @@ func (s *stream) end(e apply.Event) {
 	s.line(j, true)
 }
 
+// part ends the run's own file where the apply goes on with another run: for the user's streams there is one summary, of the whole.
+func (s *stream) part(sum *apply.Summary, excluded int, at time.Time) {
+	file := &stream{brief: s.brief, seq: s.seq}
+	file.summary(sum, excluded, ExitDone, at)
+	if s.err == nil {
+		s.err = file.err
+	}
+}
+
 func (s *stream) summary(sum *apply.Summary, excluded int, code Exit, at time.Time) {
 	s.seq++
 	s.ended = true

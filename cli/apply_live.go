@@ -38,8 +38,13 @@ func (ap *applying) lines() int {
 	return 0
 }
 
-// namedStreams are where the user wants the stream.
+// namedStreams are where the user wants the stream; with an error, those of them that can be had.
 func (ap *applying) namedStreams() (out []io.Writer, err error) {
+	if ap.app.view.json {
+		w := bufio.NewWriter(ap.app.view.out)
+		ap.closers = append(ap.closers, w.Flush)
+		out = append(out, lineFlusher{w})
+	}
 	if ap.flags.jsonInto != "" {
 		into := os.O_TRUNC
 		if ap.lines() > 0 {
@@ -52,11 +57,6 @@ func (ap *applying) namedStreams() (out []io.Writer, err error) {
 		w := bufio.NewWriter(f)
 		ap.closers = append(ap.closers, func() error { return errors.Join(w.Flush(), f.Close()) })
 		out = append(out, w)
-	}
-	if ap.app.view.json {
-		w := bufio.NewWriter(ap.app.view.out)
-		ap.closers = append(ap.closers, w.Flush)
-		out = append(out, lineFlusher{w})
 	}
 	return out, nil
 }
@@ -135,24 +135,19 @@ func (ap *applying) ticking() (quit func()) {
 }
 
 // interrupts turns the first interrupt into a closed channel and the second into a cancelled context.
-func (a *app) interrupts(ctx context.Context, say func(string)) (_ context.Context, stop <-chan struct{}, release func()) {
-	a.claim.Do(func() { close(a.claimed) })
-	ctx, cancel := context.WithCancelCause(ctx)
+func (a *app) interrupts(ctx context.Context, say func(string)) (_ context.Context, stop <-chan struct{}, cancel func()) {
+	ctx, kill := context.WithCancelCause(ctx)
 	stopping := make(chan struct{})
-	go func() {
-		select {
-		case <-a.cfg.Interrupts:
-		case <-ctx.Done():
-			return
-		}
-		close(stopping)
-		say("interrupted: running tasks finish, no more start; interrupt again to kill them")
-		select {
-		case <-a.cfg.Interrupts:
+	heard := 0
+	a.listen(func() {
+		switch heard++; heard {
+		case 1:
+			close(stopping)
+			say("interrupted: running tasks finish, no more start; interrupt again to kill them")
+		case 2:
 			say("killing what runs")
-			cancel(errors.New("killed by an interrupt"))
-		case <-ctx.Done():
+			kill(errors.New("killed by an interrupt"))
 		}
-	}()
-	return ctx, stopping, func() { cancel(nil) }
+	})
+	return ctx, stopping, func() { kill(nil) }
 }

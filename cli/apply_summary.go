@@ -18,10 +18,14 @@ import (
 func (ap *applying) finish(sum *apply.Summary) Exit {
 	excluded := ap.excluded(sum)
 	code := exitOf(sum)
+	more := ap.partial && code == ExitDone
+	if more {
+		ap.stream.part(sum, excluded, ap.app.cfg.Clock())
+	}
 	if ap.before != nil {
 		ap.addBefore(sum)
 	}
-	if ap.sum = sum; ap.partial && code == ExitDone {
+	if ap.sum = sum; more {
 		return code
 	}
 	ap.stream.summary(sum, excluded, code, ap.app.cfg.Clock())
@@ -47,7 +51,7 @@ func (ap *applying) finish(sum *apply.Summary) Exit {
 		fmt.Fprintf(w, "%s\n", t)
 	}
 	if len(ap.near) > 0 {
-		fmt.Fprintf(w, "Near their time limit: %s, the first %s.\n", plural(len(ap.near), "task"), printable(ap.address(ap.near[0])))
+		fmt.Fprintf(w, "Near their time limit: %s, the first %s.\n", plural(len(ap.near), "task"), printable(ap.near[0]))
 	}
 	if ap.drift > 0 {
 		fmt.Fprintf(w, "%s made again came out different (state_drift); `pbuild show` has both.\n", plural(ap.drift, "state"))
@@ -65,6 +69,18 @@ func (ap *applying) finish(sum *apply.Summary) Exit {
 func (ap *applying) addBefore(sum *apply.Summary) {
 	b := ap.before
 	sum.Run, sum.Restored, sum.Flaky, sum.Wall = sum.Run+b.sum.Run, sum.Restored+b.sum.Restored, sum.Flaky+b.sum.Flaky, sum.Wall+b.sum.Wall
+	if b.sum.USD != nil {
+		usd := *b.sum.USD
+		if sum.USD != nil {
+			usd += *sum.USD
+		}
+		sum.USD = &usd
+	}
+	ap.drift += b.drift
+	ap.near = append(slices.Clip(b.near), ap.near...)
+	if ap.stream.err == nil {
+		ap.stream.err = b.stream.err
+	}
 	for kind, d := range b.progress.spent {
 		ap.progress.spent[kind] += d
 	}

@@ -272,7 +272,7 @@ func (a *app) cacheClean() *cobra.Command {
 				target, what = filepath.Join(state, statesDir), "all states"
 			}
 			if !yes {
-				if err := a.ask(fmt.Sprintf("Delete %s (%s)?", what, target), "--yes"); err != nil {
+				if err := a.ask(cmd.Context(), fmt.Sprintf("Delete %s (%s)?", what, target), "--yes"); err != nil {
 					return err
 				}
 			}

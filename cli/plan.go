@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +24,18 @@ type planFlags struct {
 	scratch  string
 	orSaved  bool        // a lone argument may be a saved plan
 	saved    *plan.Saved // that plan; nil where there is none
+
+	chosen   []selector // what the arguments say
+	replaced replacement
+}
+
+// read reads the selectors, of which a file may hold some: once, for all that a command does.
+func (f *planFlags) read(a *app, args []string) (err error) {
+	if f.chosen, err = a.parseSelectors(args); err != nil {
+		return err
+	}
+	f.replaced.named, err = a.parseSelectors(f.replace)
+	return err
 }
 
 func (f *planFlags) register(a *app, cmd *cobra.Command) {
@@ -98,7 +109,10 @@ func (a *app) makePlan(ctx context.Context, f *planFlags, args []string) (change
 	if err := f.check(); err != nil {
 		return false, err
 	}
-	s, err := a.load(ctx, loadOptions{noProbe: f.noProbe, keep: a.view.json, warn: true, all: len(args) == 0})
+	if err := f.read(a, args); err != nil {
+		return false, err
+	}
+	s, err := a.load(ctx, loadOptions{noProbe: f.noProbe, keep: a.view.json, warn: true, all: len(args) == 0, replace: f.replaced})
 	defer s.close()
 	if err != nil {
 		if a.view.json && s != nil && isSaid(err) {
@@ -167,11 +181,7 @@ func restores(p *plan.Plan) (n int) {
 
 // planFor applies selectors and --replace, and decides.
 func (s *session) planFor(st *store.Store, f *planFlags, args []string) (*plan.Plan, error) {
-	sel, err := s.app.parseSelectors(args)
-	if err != nil {
-		return nil, err
-	}
-	c, err := choose(s.graph, sel)
+	c, err := s.choose(f.chosen)
 	if err != nil && f.orSaved && f.saved == nil {
 		err = s.app.noFile(err, args)
 	}
@@ -182,7 +192,10 @@ func (s *session) planFor(st *store.Store, f *planFlags, args []string) (*plan.P
 	if c != nil {
 		want = c.tasks
 	}
-	replace, err := s.replaced(f.replace, plan.Closure(s.graph, want))
+	if err := s.checkReplaced(f.replaced, plan.Closure(s.graph, want)); err != nil {
+		return nil, err
+	}
+	replace, err := s.toReplace(f.replaced)
 	if err != nil {
 		return nil, err
 	}
@@ -191,38 +204,6 @@ func (s *session) planFor(st *store.Store, f *planFlags, args []string) (*plan.P
 		err = checkPlan(f.saved, p)
 	}
 	return p, err
-}
-
-// replaced is what --replace names. What cannot be recomputed is not replaced: that would spend money under the name of a repair.
-// Nor can what is not wanted: to say nothing of it would be to ignore it.
-func (s *session) replaced(args []string, wanted []bool) (map[task.ID]bool, error) {
-	if len(args) == 0 {
-		return nil, nil
-	}
-	sel, err := s.app.parseSelectors(args)
-	if err != nil {
-		return nil, err
-	}
-	c, err := choose(s.graph, sel)
-	if err != nil {
-		return nil, err
-	}
-	out := make(map[task.ID]bool, len(c.tasks))
-	for _, id := range c.tasks {
-		if s.graph.Tasks[id].Spec.Kind().Frozen {
-			return nil, usagef("--replace %s: %s cannot be recomputed; a new draw of it is asked for by --resample, which this version does not have yet", args[0], s.address(id))
-		}
-		out[id] = true
-	}
-	for i := range sel {
-		if sel[i].not {
-			continue
-		}
-		if c, _ := choose(s.graph, sel[i:i+1]); !slices.ContainsFunc(c.tasks, func(id task.ID) bool { return wanted[id] }) {
-			return nil, usagef("--replace %s: nothing of that is among what is chosen; choose it too, or leave --replace out", sel[i].text)
-		}
-	}
-	return out, nil
 }
 
 func (s *session) savePlan(p *plan.Plan, f *planFlags, args []string) error {

@@ -150,7 +150,7 @@ func (s *session) recorded(p *plan.Plan, id task.ID, past *pastRun) func(role st
 }
 
 // rootFailure is what kept a task whose record does not hold from running: the first failure of what it stands on, nil where there is none.
-func rootFailure(p *plan.Plan, id task.ID, failed map[string]failure, seen map[task.ID]bool) *failure {
+func rootFailure(p *plan.Plan, id task.ID, failed map[string]pastTask, seen map[task.ID]bool) *pastTask {
 	if d := p.Items[id].Decision; seen[id] || d == plan.Reuse || d == plan.Unneeded {
 		return nil
 	}

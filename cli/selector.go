@@ -148,6 +148,15 @@ func (p *pattern) matches(o *task.Object, buf []byte, f func(step int)) []byte {
 	return buf
 }
 
+// means says whether p may mean anything of a block, whatever members and steps it has.
+func (p *pattern) means(block string) bool {
+	code := p.code
+	if i := bytes.IndexAny(code, string([]byte{sepOpen, sepStep})); i >= 0 {
+		code = code[:i]
+	}
+	return glob(code, p.encode(nil, &task.Object{Block: block}))
+}
+
 // glob matches s against a pattern's code. Both are short.
 func glob(p, s []byte) bool {
 	for len(p) > 0 {
@@ -259,8 +268,25 @@ type chosen struct {
 	steps  []int
 }
 
-// choose applies selectors to a graph. Without any it returns nil: everything. Selectors that only exclude begin with everything.
+// choose applies selectors to a graph, as match does. One that matches nothing is an error.
 func choose(g *task.Graph, sel []selector) (*choice, error) {
+	c, missed := match(g, sel)
+	switch {
+	case len(missed) > 0:
+		return nil, matchesNothing(g, &missed[0])
+	case c != nil && len(c.tasks) == 0:
+		return nil, usagef("the selectors exclude everything that they choose")
+	}
+	return c, nil
+}
+
+func matchesNothing(g *task.Graph, s *selector) error {
+	return usagef("selector %s matches nothing%s", s.text, suggestSelector(g, s))
+}
+
+// match applies selectors to a graph, and returns also those that match nothing. Without any it chooses nil: everything. Selectors that only exclude begin
+// with everything.
+func match(g *task.Graph, sel []selector) (c *choice, missed []selector) {
 	if len(sel) == 0 {
 		return nil, nil
 	}
@@ -268,7 +294,7 @@ func choose(g *task.Graph, sel []selector) (*choice, error) {
 	for _, s := range sel {
 		all = all && s.not
 	}
-	c := &choice{}
+	c = &choice{}
 	taken := make([]bool, len(g.Tasks))
 	hit := make([]bool, len(sel))
 	var buf []byte
@@ -302,13 +328,10 @@ func choose(g *task.Graph, sel []selector) (*choice, error) {
 	}
 	for j := range sel {
 		if !hit[j] {
-			return nil, usagef("selector %s matches nothing%s", sel[j].text, suggestSelector(g, &sel[j]))
+			missed = append(missed, sel[j])
 		}
 	}
-	if len(c.tasks) == 0 {
-		return nil, usagef("the selectors exclude everything that they choose")
-	}
-	return c, nil
+	return c, missed
 }
 
 // resolve finds the one task that an address means: of an object its last step.

@@ -209,3 +209,22 @@ func TestAddressSelectsItself(t *testing.T) {
 		}
 	})
 }
+
+// A pattern may mean something of a block whose members and steps are not known.
+func TestPatternMeansBlock(t *testing.T) {
+	for _, c := range []struct {
+		pattern string
+		want    bool
+	}{
+		{`task.copy`, true}, {`task.copy["17"]`, true}, {`task.copy/step`, true}, {`task.copy[a.b/1]/step`, true}, {`task.c*["1"]`, true}, {`**/step`, true},
+		{`**`, true}, {`*.copy`, true}, {`task.cop`, false}, {`task.copyy["17"]`, false}, {`copy`, false}, {`*`, false}, {`gate.copy/step`, false},
+	} {
+		p, err := parsePattern(c.pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.means("task.copy"); got != c.want {
+			t.Errorf("%s means task.copy: %v", c.pattern, got)
+		}
+	}
+}

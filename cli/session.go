@@ -76,6 +76,7 @@ type loadOptions struct {
 	keep    bool // diagnostics are the caller's to show: with errors among them the session comes without a graph
 	warn    bool // warnings are shown too: whoever only looks around has been told by plan
 	all     bool // the whole workspace will be looked at, as it is now
+	replace replacement
 }
 
 // load reads the workspace and makes its graph. Diagnostics are shown; with an error among them nothing has been started.
@@ -100,7 +101,7 @@ func (a *app) load(ctx context.Context, o loadOptions) (*session, error) {
 	made := map[string]bool{}
 	for more := true; more; {
 		s.declare(ctx, o, made)
-		more = !s.diags.HasErrors() && s.learn(made)
+		more = !s.diags.HasErrors() && s.learn(made, o.replace)
 	}
 	if !o.keep && (o.warn || s.diags.HasErrors()) {
 		a.view.showDiagnostics(dir, s.diags)
@@ -197,9 +198,8 @@ func (a *app) loadChoice(cmd *cobra.Command, args []string) (*session, *choice, 
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := choose(s.graph, sel)
+	c, err := s.choose(sel)
 	if err != nil {
-		err = exitWith(ExitUsage, fmt.Errorf("%w%s", err, s.unknownHint()))
 		s.close()
 		return nil, nil, err
 	}

@@ -69,7 +69,7 @@ type showJSON struct {
 	Decision      string             `json:"decision"`
 	Components    []digest.Component `json:"components"`
 	Record        *recordJSON        `json:"record"`
-	Failure       *failureJSON       `json:"failure"` // of a later run than the record's, which left none
+	Failure       *failureJSON       `json:"failure"` // how a later run than the record's ended, which left none
 	History       []historyJSON      `json:"history"`
 	Depends       []string           `json:"depends"`
 }
@@ -96,6 +96,7 @@ type recordJSON struct {
 }
 
 type failureJSON struct {
+	Phase  string        `json:"phase"` // running: it began and did not end
 	Status task.Status   `json:"status"`
 	Detail string        `json:"detail"`
 	Time   string        `json:"time"`
@@ -131,8 +132,8 @@ func (s *session) shown(o *task.Object, step int) (*showJSON, error) {
 			out.Record.Flags = append(out.Record.Flags, "unstable")
 		}
 	}
-	if f := lastFailure(s.store, p.Addresses(id), r); f != nil {
-		out.Failure = &failureJSON{f.Status, f.Detail, stamp(f.Time), f.Log, f.Run}
+	if t := lastUnrecorded(s.store, p.Addresses(id), r, history); t != nil {
+		out.Failure = &failureJSON{t.Phase, t.Status, cmp.Or(t.Detail, t.Outcome), stamp(t.Time), t.Log, t.Run}
 	}
 	for _, h := range history {
 		out.History = append(out.History, historyJSON{h.Key.String(), h.Status, h.Verdict, h.Outcome.Outcome, stamp(time.Unix(0, h.Started)), h.Elapsed.Seconds(), h.Run})
@@ -229,8 +230,7 @@ func (a *app) show(d *showJSON) {
 	rows := [][]string{{"address", v.paint(bold, printable(d.Address))}, {"kind", d.Kind}, {"key", key}, {"decision", d.Decision}}
 	columns(v.out, "", rows)
 	if f := d.Failure; f != nil {
-		v.printf("\nlast run %s\n", v.paint(red, string(f.Status)))
-		columns(v.out, "  ", [][]string{{"time", f.Time}, {"run", f.Run}, {"cause", printable(f.Detail)}, {"log", "pbuild log '" + printable(d.Address) + "'"}})
+		a.showFailure(f, d.Address)
 	}
 	a.showRecord(d.Record, d.Key)
 	if len(d.History) > 1 {
@@ -249,6 +249,27 @@ func (a *app) show(d *showJSON) {
 	}
 	v.printf("\nkey holds\n")
 	a.showComponents(d.Components)
+}
+
+// showFailure says how the last run ended, and that the record which is shown is not of it.
+func (a *app) showFailure(f *failureJSON, addr string) {
+	v := a.view
+	word := cmp.Or(string(f.Status), f.Phase)
+	if f.Phase == "running" {
+		word = "not ended"
+	}
+	if f.Status != task.OK {
+		word = v.paint(red, word)
+	}
+	v.printf("\nlast run %s; it left no record\n", word)
+	rows := [][]string{{"time", f.Time}, {"run", f.Run}}
+	if f.Detail != "" {
+		rows = append(rows, []string{"cause", printable(f.Detail)})
+	}
+	if !f.Log.IsZero() {
+		rows = append(rows, []string{"log", "pbuild log '" + printable(addr) + "'"})
+	}
+	columns(v.out, "  ", rows)
 }
 
 func (a *app) showRecord(r *recordJSON, key *string) {

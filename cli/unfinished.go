@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,37 +25,35 @@ func (s *session) unfinished(st *store.Store) func(address string) (failure stri
 		if f, failed := r.failed[address]; failed {
 			return firstLine(f.Detail), true
 		}
-		return "", r.open[address]
+		_, began = r.open[address]
+		return "", began
 	}
 }
 
 // A pastRun is what the event stream of a run says, or those of several together.
 type pastRun struct {
 	id      string
-	open    map[string]bool    // addresses that began and did not end
-	failed  map[string]failure // those that failed and left no record
-	done    map[string]success // those that ran and came to an end
-	summary *summaryJSON       // nil where the run has none (yet)
-	size    int                // of the stream, in bytes
+	open    map[string]pastTask // by address: what began and did not end
+	failed  map[string]pastTask // what failed and left no record
+	skipped map[string]pastTask // what waited for something that failed
+	done    map[string]pastTask // what ran and ended ok. No record keeps that of a gate which stands on a failure that none keeps
+	summary *summaryJSON        // nil where the run has none (yet)
+	size    int                 // of the stream, in bytes
 }
 
-// A failure is how a task ended that no record keeps.
-type failure struct {
-	Time   time.Time
-	Status task.Status
-	Detail string
-	Log    digest.Digest
-	Run    string
-}
-
-// A success is a run of a task that ended ok. No record keeps that of a gate which stands on a failure that none keeps.
-type success struct {
-	Run     string
+// A pastTask is the last that a run says of a task.
+type pastTask struct {
+	Time    time.Time
+	Phase   string // running: it began and did not end
+	Status  task.Status
 	Outcome string
+	Detail  string
+	Log     digest.Digest
+	Run     string
 }
 
 func newPastRun(id string) *pastRun {
-	return &pastRun{id: id, open: map[string]bool{}, failed: map[string]failure{}, done: map[string]success{}}
+	return &pastRun{id: id, open: map[string]pastTask{}, failed: map[string]pastTask{}, skipped: map[string]pastTask{}, done: map[string]pastTask{}}
 }
 
 // lastRun is the newest run; nil where there is none.
@@ -95,23 +95,25 @@ func (p *pastRun) add(line []byte) {
 	if json.Unmarshal(line, &e) != nil {
 		return // the last line of a killed run is cut
 	}
+	t := pastTask{Time: e.Time, Phase: e.Phase, Status: e.Status, Outcome: e.Outcome, Detail: e.Detail, Run: p.id}
+	if d, err := digest.Parse(e.Log); err == nil {
+		t.Log = d
+	}
 	switch e.Type {
 	case "start":
-		p.open[e.Address] = true
+		t.Phase = "running"
+		p.open[e.Address] = t
 	case "end":
 		if e.Status != task.Cancelled {
 			delete(p.open, e.Address)
 		}
 		switch {
 		case e.Phase == "skipped":
+			p.skipped[e.Address] = t
 		case e.Status == task.OK: // also of what was rejected there is a record
-			p.done[e.Address] = success{p.id, e.Outcome}
+			p.done[e.Address] = t
 		default:
-			f := failure{Time: e.Time, Status: e.Status, Detail: e.Detail, Run: p.id}
-			if d, err := digest.Parse(e.Log); err == nil {
-				f.Log = d
-			}
-			p.failed[e.Address] = f
+			p.failed[e.Address] = t
 		}
 	case "summary":
 		s := &summaryJSON{}
@@ -150,38 +152,50 @@ func (p *pastRun) addOlder(o *pastRun) {
 	p.size += o.size
 	known := func(address string) bool {
 		_, failed := p.failed[address]
+		_, open := p.open[address]
 		_, done := p.done[address]
-		return failed || p.open[address] || done
+		return failed || open || done
 	}
-	for address, f := range o.failed {
-		if !known(address) {
-			p.failed[address] = f
+	for address, t := range o.skipped { // which says nothing of how it ends where it runs
+		if _, skipped := p.skipped[address]; !skipped && !known(address) {
+			p.skipped[address] = t
 		}
 	}
-	for address := range o.open {
-		if !known(address) {
-			p.open[address] = true
-		}
-	}
-	for address, s := range o.done {
-		if !known(address) {
-			p.done[address] = s
+	for _, pair := range [][2]map[string]pastTask{{p.failed, o.failed}, {p.open, o.open}, {p.done, o.done}} {
+		for address, t := range pair[1] {
+			if !known(address) {
+				pair[0][address] = t
+			}
 		}
 	}
 }
 
 // lastFailure is the newest failure of any of the addresses since the run of a record, or ever where r is nil; nil where there is none.
-func lastFailure(st *store.Store, addrs []string, r *task.Record) *failure {
+func lastFailure(st *store.Store, addrs []string, r *task.Record) *pastTask {
+	return newest(addrs, r, recentRuns(st).failed)
+}
+
+// lastUnrecorded is the newest that is known of any of the addresses since the run of a record, and that no record keeps; nil where there is nothing.
+func lastUnrecorded(st *store.Store, addrs []string, r *task.Record, history []*task.Record) *pastTask {
+	past := recentRuns(st)
+	maps.DeleteFunc(past.done, func(_ string, t pastTask) bool {
+		return r != nil && r.Run == t.Run || slices.ContainsFunc(history, func(h *task.Record) bool { return h.Run == t.Run })
+	})
+	return newest(addrs, r, past.open, past.failed, past.skipped, past.done)
+}
+
+func newest(addrs []string, r *task.Record, by ...map[string]pastTask) *pastTask {
 	var since time.Time
 	if r != nil {
 		since = time.Unix(0, r.Started)
 	}
-	var newest *failure
-	failed := recentRuns(st).failed
-	for _, addr := range addrs {
-		if f, ok := failed[addr]; ok && f.Time.After(since) {
-			newest, since = &f, f.Time
+	var last *pastTask
+	for _, m := range by {
+		for _, addr := range addrs {
+			if t, ok := m[addr]; ok && t.Time.After(since) {
+				last, since = &t, t.Time
+			}
 		}
 	}
-	return newest
+	return last
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"pbuild/bench/decl"
+	"pbuild/bench/lower"
 	"pbuild/engine/plan"
 	"pbuild/engine/store"
 	"pbuild/engine/task"
@@ -28,7 +29,14 @@ func (s *session) makers(u *decl.UnknownRows) []task.ID {
 }
 
 // learn adds to made the datasets whose makers have nothing to do, and says whether there are any.
-func (s *session) learn(made map[string]bool) bool {
+func (s *session) learn(made map[string]bool, r replacement) bool {
+	if len(s.ws.Unknown) == 0 {
+		return false
+	}
+	replace, err := s.toReplace(r)
+	if err != nil {
+		return false // said when the plan is made
+	}
 	more := false
 	for i := range s.ws.Unknown {
 		u := &s.ws.Unknown[i]
@@ -37,7 +45,7 @@ func (s *session) learn(made map[string]bool) bool {
 			continue
 		}
 		s.prefetch(ids)
-		p, err := plan.Decide(s.inputs(s.store, ids, nil))
+		p, err := plan.Decide(s.inputs(s.store, ids, replace))
 		if err != nil {
 			continue // said when the plan is made
 		}
@@ -77,9 +85,68 @@ func (s *session) unknownHint() string {
 	return fmt.Sprintf(" (what is made of dataset.%s is not known before %s has run)", u.Dataset, makerNames(u))
 }
 
+// choose applies selectors. An error about one that nothing matches says so where it may mean what waits for rows.
+func (s *session) choose(sel []selector) (*choice, error) {
+	c, err := choose(s.graph, sel)
+	if err == nil {
+		return c, nil
+	}
+	if err := s.checkPossible(sel); err != nil {
+		return nil, err
+	}
+	return nil, usagef("%w%s", err, s.unknownHint())
+}
+
+// checkPossible finds a selector that matches nothing, whatever rows there will be.
+func (s *session) checkPossible(sel []selector) error {
+	_, missed := match(s.graph, sel)
+	for i := range missed {
+		if s.mayWait(&missed[i]) {
+			continue
+		}
+		g := &task.Graph{Tasks: s.graph.Tasks, Objects: slices.Clip(s.graph.Objects)}
+		for block := range s.waiting {
+			g.Objects = append(g.Objects, task.Object{Block: block})
+		}
+		return matchesNothing(g, &missed[i])
+	}
+	return nil
+}
+
+// waiting calls f with the blocks that have tasks, and wait for rows.
+func (s *session) waiting(f func(block string) bool) {
+	for _, block := range sortedKeys(s.ws.Held) {
+		if typ, _, _ := strings.Cut(block, "."); lower.HasTasks(typ) && !f(block) {
+			return
+		}
+	}
+}
+
+// mayWait says whether a selector may mean something that waits for rows. A tag, or a kind, may be anybody's.
+func (s *session) mayWait(sel *selector) bool {
+	for block := range s.waiting {
+		if sel.pattern == nil || sel.pattern.means(block) {
+			return true
+		}
+	}
+	return false
+}
+
+// held says whether a choice may hold something that waits for rows.
+func (s *session) held(sel []selector) bool {
+	everything := true
+	for i := range sel {
+		if s.mayWait(&sel[i]) {
+			return true
+		}
+		everything = everything && sel[i].not
+	}
+	return everything
+}
+
 // toLearn are the tasks that make rows which a choice needs and which are not known.
-func (s *session) toLearn(args []string) []task.ID {
-	if len(s.ws.Unknown) == 0 || !s.held(args) {
+func (s *session) toLearn(sel []selector) []task.ID {
+	if len(s.ws.Unknown) == 0 || !s.held(sel) {
 		return nil
 	}
 	var ids []task.ID
@@ -90,46 +157,17 @@ func (s *session) toLearn(args []string) []task.ID {
 	return slices.Compact(ids)
 }
 
-// held says whether selectors may choose something that waits for rows. One that matches nothing yet may.
-func (s *session) held(args []string) bool {
-	sel, err := s.app.parseSelectors(args)
-	if err != nil {
-		return false // said by who chooses
-	}
-	if c, err := choose(s.graph, sel); c == nil || err != nil {
-		return true
-	}
-	waiting := &task.Graph{Tasks: s.graph.Tasks}
-	for address := range s.ws.Held {
-		waiting.Objects = append(waiting.Objects, task.Object{Block: address, Steps: make([]task.Step, 1)})
-	}
-	found := false
-	for i := range sel {
-		if sel[i].not || sel[i].pattern == nil { // a tag, or a kind, may be anybody's
-			found = true
-			continue
-		}
-		for k := range waiting.Objects {
-			sel[i].each(waiting, &waiting.Objects[k], nil, func(int) { found = true })
-		}
-	}
-	return found
-}
-
 // expand applies what makes unknown rows, as often as there are new ones, until all that args choose is in the graph. Where that fails, the code is not
 // ExitDone, and nothing else is to be started. It returns the session as it is then, and the last apply of its own.
 func (a *app) expand(ctx context.Context, f *applyFlags, s *session, st *store.Store, args []string) (_ *session, before *applying, code Exit, err error) {
 	for {
-		want := s.toLearn(args)
+		want := s.toLearn(f.chosen)
 		if len(want) == 0 {
 			return s, before, ExitDone, nil
 		}
-		p, err := s.decide(st, want, nil)
+		p, err := s.planToLearn(st, f, args, want)
 		if err == nil {
-			err = s.checkRunnable(p)
-		}
-		if err == nil {
-			err = a.confirm(f, p)
+			err = a.confirm(ctx, f, p)
 		}
 		if err != nil {
 			return s, before, 0, err
@@ -142,9 +180,10 @@ func (a *app) expand(ctx context.Context, f *applyFlags, s *session, st *store.S
 			return s, ap, code, err
 		}
 		before = ap
+		f.replaced.add(p)
 		learned := slices.DeleteFunc(s.ws.Unknown, func(u decl.UnknownRows) bool { return len(s.makers(&u)) == 0 })
 		s.close()
-		if s, err = a.load(ctx, loadOptions{noProbe: f.noProbe, warn: true}); err != nil {
+		if s, err = a.load(ctx, loadOptions{noProbe: f.noProbe, warn: true, replace: f.replaced}); err != nil {
 			return s, before, 0, err
 		}
 		for i := range learned {
@@ -154,4 +193,23 @@ func (a *app) expand(ctx context.Context, f *applyFlags, s *session, st *store.S
 			}
 		}
 	}
+}
+
+// planToLearn is a plan of what makes rows, once nothing is known to be wrong with what is asked for.
+func (s *session) planToLearn(st *store.Store, f *applyFlags, args []string, want []task.ID) (*plan.Plan, error) {
+	if err := s.checkPossible(f.chosen); err != nil {
+		return nil, s.app.noFile(err, args)
+	}
+	if err := s.checkPossible(f.replaced.named); err != nil {
+		return nil, err
+	}
+	replace, err := s.toReplace(f.replaced)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.decide(st, want, replace)
+	if err == nil {
+		err = s.checkRunnable(p)
+	}
+	return p, err
 }

@@ -47,7 +47,7 @@ var decisionTexts = map[plan.Decision]string{
 }
 
 // why tells it to people. failed is how the task's last run failed, if it did after the record that serves.
-func (a *app) why(p *plan.Plan, id task.ID, addr string, failed *failure) {
+func (a *app) why(p *plan.Plan, id task.ID, addr string, failed *pastTask) {
 	v, item := a.view, &p.Items[id]
 	text := decisionTexts[item.Decision]
 	if item.Decision == plan.Unneeded {

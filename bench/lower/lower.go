@@ -7,6 +7,8 @@
 package lower
 
 import (
+	"slices"
+
 	"pbuild/bench/decl"
 	"pbuild/bench/kind"
 	"pbuild/engine/digest"
@@ -39,6 +41,9 @@ type Host interface {
 
 // order is how the types of blocks follow each other among the graph's objects.
 var order = []string{"runtime", "instance", "gate", "matrix", "handshake", "task", "report"}
+
+// HasTasks says whether blocks of a type may be among the graph's objects.
+func HasTasks(typ string) bool { return slices.Contains(order, typ) }
 
 // Lower returns every task of the workspace, but for those of blocks that are held. With errors the graph is nil.
 func Lower(ws *decl.Workspace, h Host) (*task.Graph, decl.Diagnostics) {
