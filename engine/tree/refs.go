@@ -121,9 +121,9 @@ func (r *Repo) drop(ctx context.Context, live func(digest.Digest) bool) error {
 // updateRefs changes refs: a command of git update-ref a line. Only who holds the workspace's lock does that, so that a lock of git's which stays was left by
 // one that was killed, and is broken.
 func (r *Repo) updateRefs(ctx context.Context, commands string) error {
-	_, err := r.run(ctx, call{stdin: []byte(commands)}, "update-ref", "--stdin")
+	_, err := r.run(ctx, call{stdin: strings.NewReader(commands)}, "update-ref", "--stdin")
 	if err != nil && r.breakLocks(commands) {
-		_, err = r.run(ctx, call{stdin: []byte(commands)}, "update-ref", "--stdin")
+		_, err = r.run(ctx, call{stdin: strings.NewReader(commands)}, "update-ref", "--stdin")
 	}
 	return err
 }
@@ -202,7 +202,7 @@ func (r *Repo) weigh(ctx context.Context, refs, others []string) (Share, error) 
 	for _, ref := range others {
 		fmt.Fprintln(&names, "^"+ref)
 	}
-	out, err := r.run(ctx, call{stdin: []byte(names.String())}, "rev-list", "--objects", "--disk-usage", "--stdin")
+	out, err := r.run(ctx, call{stdin: strings.NewReader(names.String())}, "rev-list", "--objects", "--disk-usage", "--stdin")
 	if err != nil {
 		return Share{}, err
 	}
