@@ -218,10 +218,10 @@ func (l *loop) ended(r result) {
 // changed returns the first file that is not what a key holds.
 func (l *loop) changed(files []task.FileInput) string {
 	for _, f := range files {
-		l.refresh(f.Path)
-		now, ok, err := l.p.Inputs.Files.Input(f.Path)
+		l.refresh(f.Place())
+		now, ok, err := l.p.Inputs.Files.Input(f.Place())
 		if err != nil || !ok || now.Digest != f.Digest || now.Mode != f.Mode {
-			return f.Path
+			return f.Place()
 		}
 	}
 	return ""

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"pbuild/engine/digest"
@@ -118,18 +119,20 @@ func (k *Keyer) readFiles(id task.ID, t *task.Task) error {
 const maxLinks = 40
 
 // follow adds to k.read what a link leads to, for that is what a command reads. What is not there is not missing: a link is an input as it is.
+// A Key must not depend on where the workspace lies, so what is outside of it is named after the link in it that leads there.
 func (k *Keyer) follow(t *task.Task, path string) error {
 	links, ok := k.files.(Links)
 	if !ok {
 		return nil
 	}
+	name := path
 	for range maxLinks {
 		if path, ok = links.Leads(path); !ok {
 			return nil
 		}
 		_, declared := slices.BinarySearch(t.Inputs, path)
 		_, made := slices.BinarySearch(k.made, path)
-		if declared || made || slices.ContainsFunc(k.read, func(f task.FileInput) bool { return f.Path == path }) {
+		if declared || made || slices.ContainsFunc(k.read, func(f task.FileInput) bool { return f.Place() == path }) {
 			return nil
 		}
 		in, ok, err := k.files.Input(path)
@@ -139,7 +142,12 @@ func (k *Keyer) follow(t *task.Task, path string) error {
 		if !ok {
 			return nil
 		}
-		in.Path = path
+		if filepath.IsAbs(path) {
+			name, in.At = name+" ->", path
+		} else {
+			name = path
+		}
+		in.Path = name
 		k.read = append(k.read, in)
 	}
 	return nil
