@@ -111,6 +111,7 @@ func TestRepositoryIsCompleted(t *testing.T) {
 
 // A killed writer leaves no tree that Has calls whole and is not.
 func TestKilledWriter(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "trees.git")
 	r, err := Open(context.Background(), dir)
 	if err != nil {
@@ -194,6 +195,7 @@ func TestEdit(t *testing.T) {
 
 // Our trees are git's own: the same ids, and the same answers.
 func TestTreesAreGits(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		f := drawFiles(rt, "tree")
@@ -272,6 +274,7 @@ func TestCheckout(t *testing.T) {
 
 // A git that was killed while it changed refs leaves its locks.
 func TestKeepBreaksLocks(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	ctx := context.Background()
 	for _, timeout := range []string{"core.filesRefLockTimeout", "core.packedRefsTimeout"} {
@@ -432,6 +435,7 @@ func TestVerify(t *testing.T) {
 
 // What is damaged in a pack is lost, and nothing else; a pack of which only the index is damaged loses nothing.
 func TestVerifyMendsPacks(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	first, second := files{"a/b": strings.Repeat("content", 100), "c": "shared"}, files{"d": "other", "c": "shared"}
 	for _, c := range []struct {
