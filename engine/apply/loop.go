@@ -155,7 +155,7 @@ func (l *loop) start(a sched.Action) {
 	key, err := l.keyer.Key(a.Task, l.ends)
 	if err == nil {
 		j.preimage = append([]byte(nil), l.keyer.Preimage()...)
-		j.files = append([]task.FileInput(nil), l.keyer.Files()...)
+		j.files = l.keyer.Files()
 	}
 	j.attempt = l.attempt(a.Task, l.s.Key(a.Task), a.Attempt, nil)
 	j.attempt.Alone = a.Alone
@@ -218,10 +218,10 @@ func (l *loop) ended(r result) {
 // changed returns the first file that is not what a key holds.
 func (l *loop) changed(files []task.FileInput) string {
 	for _, f := range files {
-		l.refresh(f.Place())
-		now, ok, err := l.p.Inputs.Files.Input(f.Place())
+		l.refresh(f.Path)
+		now, ok, err := l.p.Inputs.Files.Input(f.Path)
 		if err != nil || !ok || now.Digest != f.Digest || now.Mode != f.Mode {
-			return f.Place()
+			return f.Path
 		}
 	}
 	return ""

@@ -29,11 +29,7 @@ type FileInput struct {
 	Path   string
 	Mode   uint32 // 0644, 0755 or ModeLink
 	Digest digest.Digest
-	At     string // where it is read, if that is not Path; not in the key
 }
-
-// Place is the path that it is read at.
-func (f FileInput) Place() string { return cmp.Or(f.At, f.Path) }
 
 // An InputDigest is what one dependency contributes: the digest of its output, its Key if it is opaque, zero if it is unneeded.
 type InputDigest struct {
