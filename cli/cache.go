@@ -121,8 +121,15 @@ func (a *app) gc(ctx context.Context, dry bool) error {
 	if err != nil {
 		return err
 	}
+	repo, err := tree.Open(ctx, filepath.Join(state, treesDir))
+	if err != nil {
+		return exitWith(ExitWorld, err)
+	}
+	defer repo.Close()
 	horizon := a.cfg.Clock().Add(-setting(s, "keep", defaultKeep))
 	trees := map[digest.Digest]bool{}
+	isLive := func(d digest.Digest) bool { return trees[d] }
+	var kept, dropped tree.Share
 	report, err := st.GC(store.GCOptions{DryRun: dry,
 		Keep: func(r *task.Record) bool {
 			keep := r.Kind == kind.Sample.Name || live[r.Key] || r.Started > horizon.UnixNano()
@@ -135,14 +142,24 @@ func (a *app) gc(ctx context.Context, dry bool) error {
 			}
 			return keep
 		},
+		Marked: func() (err error) {
+			kept, dropped, err = repo.Shares(ctx, isLive)
+			return err
+		},
 		KeepRun: func(id string) bool { return id >= horizon.UTC().Format(runTime) },
 		Roots:   failureLogs(st, horizon),
 	})
 	if err != nil {
 		return exitWith(ExitWorld, err)
 	}
-	c := &collected{DryRun: dry, FormatVersion: formatVersion, Records: part(report.Records), Blobs: part(report.Blobs), Runs: part(report.Runs)}
-	if err := a.dropTrees(ctx, s, state, trees, c); err != nil {
+	c := &collected{DryRun: dry, FormatVersion: formatVersion, Records: part(report.Records), Blobs: part(report.Blobs), Runs: part(report.Runs),
+		Trees: part{kept.Trees, kept.Bytes, dropped.Trees, dropped.Bytes}}
+	if !dry {
+		if err := repo.Drop(ctx, isLive); err != nil {
+			return exitWith(ExitWorld, err)
+		}
+	}
+	if err := a.trimStates(ctx, s, state, repo, c); err != nil {
 		return err
 	}
 	return a.showGC(c)
@@ -204,22 +221,8 @@ type part struct {
 	DroppedBytes int64 `json:"dropped_bytes"`
 }
 
-// dropTrees drops the trees that are not live and the states that are over budget, unless the run is dry, and counts them.
-func (a *app) dropTrees(ctx context.Context, s *session, state string, live map[digest.Digest]bool, c *collected) error {
-	trees, err := tree.Open(ctx, filepath.Join(state, treesDir))
-	if err != nil {
-		return exitWith(ExitWorld, err)
-	}
-	defer trees.Close()
-	isLive := func(d digest.Digest) bool { return live[d] }
-	kept, dropped, err := trees.Shares(ctx, isLive)
-	if err == nil && !c.DryRun {
-		err = trees.Drop(ctx, isLive)
-	}
-	if err != nil {
-		return exitWith(ExitWorld, err)
-	}
-	c.Trees = part{kept.Trees, kept.Bytes, dropped.Trees, dropped.Bytes}
+// trimStates drops the states that are over budget, unless the run is dry, and counts them.
+func (a *app) trimStates(ctx context.Context, s *session, state string, trees *tree.Repo, c *collected) error {
 	m, err := a.cfg.Wire(ctx, Parts{Dir: s.dir, State: state, Scratch: a.scratch(""), Environ: a.cfg.Environ, Trees: trees, Slots: 1})
 	if err != nil {
 		return exitWith(ExitWorld, err)

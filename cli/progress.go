@@ -54,7 +54,7 @@ const (
 )
 
 func newProgress(v *view, p *plan.Plan, slots, tail int, expect func(task.ID) time.Duration, now time.Time) *progress {
-	g := &progress{w: v.err, v: v, plan: p, outcome: tolerated(p), expect: expect, slots: max(1, slots), tail: tail, start: now, spoke: now,
+	g := &progress{w: v.err, v: v, plan: p, outcome: p.Graph.Tolerated(p.Wanted), expect: expect, slots: max(1, slots), tail: tail, start: now, spoke: now,
 		running: map[task.ID]time.Time{}, spent: map[string]time.Duration{}}
 	for i := range p.Items {
 		if p.Wanted[i] && p.Items[i].Decision <= plan.Maybe {
@@ -63,23 +63,6 @@ func newProgress(v *view, p *plan.Plan, slots, tail int, expect func(task.ID) ti
 		}
 	}
 	return g
-}
-
-// tolerated finds the tasks whose failure comes, directly or by way of what it lets be skipped, to a task that tolerates failures. What is to be
-// said of it, that task says.
-func tolerated(p *plan.Plan) []bool {
-	found := make([]bool, len(p.Graph.Tasks))
-	for i := len(found) - 1; i >= 0; i-- { // what depends on a task stands after it
-		if !p.Wanted[i] {
-			continue
-		}
-		for _, d := range p.Graph.Tasks[i].Deps {
-			if d.Tolerate == task.TolerateFailed || d.Tolerate < task.TolerateFailed && found[i] {
-				found[d.On] = true
-			}
-		}
-	}
-	return found
 }
 
 // name is a task's address, fit to be printed.

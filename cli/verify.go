@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -82,34 +86,31 @@ func (a *app) showVerify(damage, missing []string) error {
 	return nil
 }
 
-// verifyTrees reads the trees that records name again.
+// verifyTrees reads all trees again.
 func verifyTrees(ctx context.Context, st *store.Store, state string) (damage []string, err error) {
 	dir := filepath.Join(state, treesDir)
-	kept := tree.Kept(dir)
-	if len(kept) == 0 {
+	if _, err := os.Stat(dir); err != nil {
 		return nil, nil // to open a repository would make it
 	}
+	trees := slices.Collect(maps.Keys(tree.Kept(dir)))
 	repo, err := tree.Open(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
 	defer repo.Close()
+	broken, err := repo.Verify(ctx, trees)
 	of := map[digest.Digest]string{} // the address of one that made it
-	var trees []digest.Digest
 	for r := range st.Records() {
 		for _, o := range r.Outputs {
-			if kept[o.Digest] && of[o.Digest] == "" {
+			if broken[o.Digest] != nil && of[o.Digest] == "" {
 				of[o.Digest] = r.Address
-				trees = append(trees, o.Digest)
 			}
 		}
 	}
-	broken, err := repo.Verify(ctx, trees)
-	for _, t := range trees {
-		if broken[t] != nil {
-			damage = append(damage, fmt.Sprintf("%s: tree %s of %s: %v", dir, t, of[t], broken[t]))
-		}
+	for t, why := range broken {
+		damage = append(damage, fmt.Sprintf("%s: tree %s of %s: %v", dir, t, cmp.Or(of[t], "no record"), why))
 	}
+	slices.Sort(damage)
 	return damage, err
 }
 

@@ -155,7 +155,7 @@ func (l *loop) start(a sched.Action) {
 	key, err := l.keyer.Key(a.Task, l.ends)
 	if err == nil {
 		j.preimage = append([]byte(nil), l.keyer.Preimage()...)
-		j.files = append([]task.FileInput(nil), l.keyer.Files()...)
+		j.files = l.keyer.Files()
 	}
 	j.attempt = l.attempt(a.Task, l.s.Key(a.Task), a.Attempt, nil)
 	j.attempt.Alone = a.Alone

@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"pbuild/engine/digest"
@@ -34,10 +36,13 @@ type Keyer struct {
 	inputs []task.InputDigest
 	made   []string // paths that dependencies make
 	read   []task.FileInput
+	places map[string]string // where files outside of the workspace are, by their names in read
 }
 
 // Keyer returns a new Keyer for the plan's graph and files.
-func (p *Plan) Keyer() *Keyer { return &Keyer{graph: p.Graph, files: p.Inputs.Files} }
+func (p *Plan) Keyer() *Keyer {
+	return &Keyer{graph: p.Graph, files: p.Inputs.Files, places: map[string]string{}}
+}
 
 // Key computes the key of a task whose dependencies have all ended in ways that it accepts. A file that is not there is a MissingInputs.
 func (k *Keyer) Key(id task.ID, ends task.Ends) (task.Key, error) {
@@ -48,8 +53,16 @@ func (k *Keyer) Key(id task.ID, ends task.Ends) (task.Key, error) {
 // Preimage is what the last key was hashed from, valid until the next.
 func (k *Keyer) Preimage() []byte { return k.enc.Encoding() }
 
-// Files are the files that the last key holds, valid until the next.
-func (k *Keyer) Files() []task.FileInput { return k.read }
+// Files are the files that the last key holds, each with the path that it is read at.
+func (k *Keyer) Files() []task.FileInput {
+	files := slices.Clone(k.read)
+	for i := range files {
+		files[i].Path = k.place(&files[i])
+	}
+	return files
+}
+
+func (k *Keyer) place(f *task.FileInput) string { return cmp.Or(k.places[f.Path], f.Path) }
 
 // key is Key with what dependencies contribute told by a function; known is false if it does not know one.
 // Missing files are found even then.
@@ -76,6 +89,7 @@ func (k *Keyer) key(id task.ID, contribution func(*task.Dep) (digest.Digest, boo
 // readFiles fills k.read with t's input files, and what those of them lead to that are links, but those that a dependency makes: they enter the key by that dependency.
 func (k *Keyer) readFiles(id task.ID, t *task.Task) error {
 	k.read = k.read[:0]
+	clear(k.places)
 	if len(t.Inputs) == 0 {
 		return nil
 	}
@@ -118,18 +132,20 @@ func (k *Keyer) readFiles(id task.ID, t *task.Task) error {
 const maxLinks = 40
 
 // follow adds to k.read what a link leads to, for that is what a command reads. What is not there is not missing: a link is an input as it is.
+// A Key must not depend on where the workspace lies, so what is outside of it is named after the link in it that leads there.
 func (k *Keyer) follow(t *task.Task, path string) error {
 	links, ok := k.files.(Links)
 	if !ok {
 		return nil
 	}
+	name := path
 	for range maxLinks {
 		if path, ok = links.Leads(path); !ok {
 			return nil
 		}
 		_, declared := slices.BinarySearch(t.Inputs, path)
 		_, made := slices.BinarySearch(k.made, path)
-		if declared || made || slices.ContainsFunc(k.read, func(f task.FileInput) bool { return f.Path == path }) {
+		if declared || made || slices.ContainsFunc(k.read, func(f task.FileInput) bool { return k.place(&f) == path }) {
 			return nil
 		}
 		in, ok, err := k.files.Input(path)
@@ -139,7 +155,13 @@ func (k *Keyer) follow(t *task.Task, path string) error {
 		if !ok {
 			return nil
 		}
-		in.Path = path
+		if filepath.IsAbs(path) {
+			name += " ->"
+			k.places[name] = path
+		} else {
+			name = path
+		}
+		in.Path = name
 		k.read = append(k.read, in)
 	}
 	return nil

@@ -80,6 +80,8 @@ type State struct {
 	up      []task.ID
 	rank    []int64 // the critical path from a task to the end
 
+	tolerated []bool // with FailFast
+
 	queues    []queue
 	queueOf   map[string]int32 // pools by name
 	confirm   heap
@@ -103,6 +105,9 @@ func New(c Config) *State {
 	}
 	if c.Slots < 1 || c.Pure < 1 {
 		panic(fmt.Sprintf("pbuild bug: a scheduler with %d slots and %d for pure kinds", c.Slots, c.Pure))
+	}
+	if c.FailFast {
+		s.tolerated = c.Graph.Tolerated(c.Wanted)
 	}
 	s.lookup = s.end
 	s.link()

@@ -216,37 +216,7 @@ func (s *State) finish(id task.ID, to Phase, end task.End, rejected bool) {
 
 // isFailure says whether nothing more is to start because of how a task ends.
 func (s *State) isFailure(id task.ID, to Phase, rejected bool) bool {
-	return s.cfg.FailFast && (rejected || to == Failed && !s.tolerated(id))
-}
-
-// tolerated says whether a task that tolerates failures waits for one that has failed, or for what that lets be skipped. How that task ends
-// tells whether something is wrong.
-func (s *State) tolerated(id task.ID) bool {
-	if s.ends[id].Status != task.Failed {
-		return false
-	}
-	seen := map[task.ID]bool{}
-	for todo := []task.ID{id}; len(todo) > 0; {
-		on := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		for _, up := range s.up[s.upStart[on]:s.upStart[on+1]] {
-			if seen[up] || s.phase[up] != Waiting {
-				continue
-			}
-			seen[up] = true
-			for i := range s.cfg.Graph.Tasks[up].Deps {
-				d := &s.cfg.Graph.Tasks[up].Deps[i]
-				switch {
-				case d.On != on || d.Tolerate == task.TolerateAny:
-				case d.Tolerate == task.TolerateFailed:
-					return true
-				default:
-					todo = append(todo, up)
-				}
-			}
-		}
-	}
-	return false
+	return s.cfg.FailFast && (rejected || to == Failed && !(s.ends[id].Status == task.Failed && s.tolerated[id]))
 }
 
 // release lets the tasks whose key is that of a task which has ended look for its record.

@@ -20,6 +20,8 @@ type GCOptions struct {
 	// Keep says whether a record stays: of a frozen kind, of the current graph, or young enough. It is called once for each, oldest
 	// first, so it may also note what trees live records name.
 	Keep func(*task.Record) bool
+	// Marked is called when Keep was asked about every record. Its error ends the collection before anything goes.
+	Marked func() error
 	// Roots are blobs that stay though no record names them.
 	Roots []digest.Digest
 	// KeepRun says whether a run's event stream stays.
@@ -62,6 +64,11 @@ func (s *Store) GC(o GCOptions) (GCReport, error) {
 	keepRecord, live, err := s.mark(o)
 	if err != nil {
 		return report, fmt.Errorf("store: collect %s: %w", s.dir, err)
+	}
+	if o.Marked != nil {
+		if err := o.Marked(); err != nil {
+			return report, err
+		}
 	}
 	err = s.collect(o, keepRecord, live, &report)
 	if err == nil {

@@ -97,3 +97,21 @@ func (g *Graph) structure(t *Task) digest.Digest {
 	e.Bytes("edges", b)
 	return e.Sum()
 }
+
+// Tolerated finds the tasks whose failure comes, directly or by way of what it lets be skipped, to a wanted task that tolerates failures: how that one ends
+// tells whether something is wrong. A nil wanted is all.
+func (g *Graph) Tolerated(wanted []bool) []bool {
+	found := make([]bool, len(g.Tasks))
+	for id := len(found) - 1; id >= 0; id-- { // what depends on a task stands after it
+		if wanted != nil && !wanted[id] {
+			continue
+		}
+		for i := range g.Tasks[id].Deps {
+			d := &g.Tasks[id].Deps[i]
+			if d.Tolerate == TolerateFailed || d.Tolerate < TolerateFailed && found[id] {
+				found[d.On] = true
+			}
+		}
+	}
+	return found
+}

@@ -87,6 +87,7 @@ func TestApplyStrict(t *testing.T) {
 
 // Names that some file system takes for something else, and paths that lead elsewhere.
 func TestApplyHostileNames(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	ctx := context.Background()
 	base := r.mustMake(t, files{"l:out": "/tmp", "l:in": "dir", "dir/f": "f\n"})

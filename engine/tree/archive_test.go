@@ -8,14 +8,18 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/ulikunitz/xz"
@@ -338,5 +342,19 @@ func TestFetchGoMod(t *testing.T) {
 				wantBad(t, err)
 			}
 		})
+	}
+}
+
+func TestFetchGoModEnds(t *testing.T) {
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { <-req.Context().Done() }))
+	defer silent.Close()
+	moduleProxy(t, nil, "")
+	t.Setenv("GOPROXY", silent.URL)
+	r := open(t)
+	r.stall = 20 * time.Millisecond
+	_, _, err := r.FetchGoMod(t.Context(), GoMod{Path: "example.com/Mod", Version: "v1.0.0"})
+	var bad *Bad
+	if err == nil || errors.As(err, &bad) || !strings.Contains(err.Error(), "not done within 200ms") {
+		t.Errorf("got %v", err)
 	}
 }

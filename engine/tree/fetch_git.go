@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -201,7 +202,7 @@ func (r *Repo) modules(ctx context.Context, tree digest.Digest) (map[string]stri
 	if err != nil || !ok {
 		return nil, err
 	}
-	out, err := r.run(ctx, call{stdin: text}, "config", "--file", "-", "--no-includes", "--null", "--list")
+	out, err := r.run(ctx, call{stdin: bytes.NewReader(text)}, "config", "--file", "-", "--no-includes", "--null", "--list")
 	if err != nil {
 		return nil, badf(".gitmodules cannot be read: %v", err)
 	}

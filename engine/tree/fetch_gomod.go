@@ -69,7 +69,11 @@ func (r *Repo) goModDownload(ctx context.Context, m GoMod) (*download, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", m.Path+"@"+m.Version)
+	// go does not tell whether a server sends anything, so what is limited is the whole.
+	within := 10 * r.stall
+	timed, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	cmd := exec.CommandContext(timed, "go", "mod", "download", "-json", m.Path+"@"+m.Version)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GO111MODULE=on", "GOFLAGS=-mod=mod", "GOWORK=off", "GOTOOLCHAIN=local", "GIT_TERMINAL_PROMPT=0")
 	OwnGroup(cmd)
@@ -78,6 +82,9 @@ func (r *Repo) goModDownload(ctx context.Context, m GoMod) (*download, error) {
 	err = runGroup(cmd)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
+	}
+	if timed.Err() != nil {
+		return nil, fmt.Errorf("go mod download: it was not done within %s", within)
 	}
 	var d download
 	if json.Unmarshal(out.Bytes(), &d) == nil && d.Error == "" && d.Zip != "" && err == nil {

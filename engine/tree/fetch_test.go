@@ -19,6 +19,7 @@ import (
 )
 
 func TestFetchGit(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir, first := commit(t, files{"f": "1\r\n", "x:run": "r", "l:link": "f", "sub/a": "a", "sub/.gitattributes": "* text eol=lf export-ignore ident\n", "$Id$": "$Id$"})
 	second := commitMore(t, dir, files{"g": "2"})
@@ -144,6 +145,7 @@ func TestFetchGitOverHTTP(t *testing.T) {
 }
 
 func TestFetchGitSubmodules(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	ctx := context.Background()
 	inner, _ := commit(t, files{"deep": "deep"})

@@ -33,8 +33,8 @@ const repoConfig = `[core]
 	fsmonitor = false
 	compression = 1
 	looseCompression = 1
-	filesRefLockTimeout = 30000
-	packedRefsTimeout = 30000
+	filesRefLockTimeout = 3000
+	packedRefsTimeout = 3000
 	fsync = ` + gitSync + `
 [gc]
 	auto = 0
@@ -75,10 +75,10 @@ const attributes = "* -text -eol -filter -ident -working-tree-encoding -export-i
 
 // A call is how one git process is run, besides its arguments.
 type call struct {
-	dir     string   // of the repository; "" is r.dir
-	env     []string // added
-	stdin   []byte
-	network bool // it may need the user's HOME, for ssh and .netrc
+	dir     string    // of the repository; "" is r.dir
+	env     []string  // added
+	stdin   io.Reader // nil is nothing
+	network bool      // it may need the user's HOME, for ssh and .netrc
 }
 
 // A gitError is a git process that ended with a status other than 0.
@@ -105,9 +105,7 @@ func (r *Repo) run(ctx context.Context, c call, args ...string) ([]byte, error) 
 		return nil, err
 	}
 	cmd := r.command(ctx, c, args...)
-	if c.stdin != nil {
-		cmd.Stdin = bytes.NewReader(c.stdin)
-	}
+	cmd.Stdin = c.stdin
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &limited{&problems, 64 << 10}
 	err := runGroup(cmd)

@@ -53,6 +53,7 @@ func TestImport(t *testing.T) {
 }
 
 func TestManyImportsIndexTheirPacks(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	for i := range packsTogether + 1 {
 		dir := t.TempDir()
@@ -130,6 +131,7 @@ func TestDirFiles(t *testing.T) {
 
 // Our reading of .gitignore files is git's.
 func TestIgnoreIsGits(t *testing.T) {
+	t.Parallel()
 	names := []string{"a", "b", "ab", "a.o", "foo", "foo bar", "a[b", "x-y", "-", "#h", "!n", "\\", "Z", "a*b", "é", "trail "}
 	atom := rapid.SampledFrom([]string{"a", "b", "o", "foo", "*", "**", "?", "/", "/", "[ab]", "[!a]", "[^b]", "[a-f]", "[[:alpha:]]", "[[:upper:][:digit:]]", "[]a]", "[a", "[[a]", "[a-]", "[--0]", "[[:no:]]", "\\", "\\*", "\\#", "\\!", "!", "#", ".", " ", "\\ ", "-", "é", "ZZ", "***"})
 	rapid.Check(t, func(rt *rapid.T) {

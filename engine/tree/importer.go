@@ -174,6 +174,11 @@ func (r *Repo) packed(ctx context.Context) error {
 		return nil
 	}
 	r.packs.fresh = 0
+	return r.indexPacks(ctx)
+}
+
+// indexPacks indexes packs together, if there are many.
+func (r *Repo) indexPacks(ctx context.Context) error {
 	packs, err := filepath.Glob(filepath.Join(r.dir, "objects", "pack", "*.pack"))
 	if err != nil || len(packs) < packsTogether {
 		return err

@@ -95,7 +95,7 @@ func (r *Repo) apply(ctx context.Context, base digest.Digest, patch []byte) (dig
 		return none, err
 	}
 	env := []string{"GIT_INDEX_FILE=" + file}
-	if _, err := r.run(ctx, call{env: env, stdin: patch}, "apply", "--cached", "--whitespace=nowarn", "-"); err != nil {
+	if _, err := r.run(ctx, call{env: env, stdin: bytes.NewReader(patch)}, "apply", "--cached", "--whitespace=nowarn", "-"); err != nil {
 		return none, rejection(err)
 	}
 	out, err := r.run(ctx, call{env: env}, "write-tree")

@@ -46,6 +46,7 @@ func clashes(taken map[string]bool, p string) bool {
 }
 
 func TestPatchRoundTrip(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	ctx := context.Background()
 	rapid.Check(t, func(rt *rapid.T) {

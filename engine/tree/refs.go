@@ -3,6 +3,7 @@ package tree
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -80,9 +81,17 @@ func (r *Repo) Keep(ctx context.Context, trees ...digest.Digest) error {
 // another, may be making trees meanwhile: the caller holds the workspace's lock.
 func (r *Repo) Drop(ctx context.Context, live func(digest.Digest) bool) error {
 	if err := r.drop(ctx, live); err != nil {
-		return fmt.Errorf("tree: drop: %w", err)
+		return fmt.Errorf("tree: drop: %w", remedied(err))
 	}
 	return nil
+}
+
+// remedied adds to what git says what helps where it cannot read an object.
+func remedied(err error) error {
+	if _, ok := errors.AsType[*gitError](err); ok {
+		return fmt.Errorf("%w; if an object is missing or damaged, `pbuild cache verify` drops what needs it, and the next apply makes that again", err)
+	}
+	return err
 }
 
 func (r *Repo) drop(ctx context.Context, live func(digest.Digest) bool) error {
@@ -121,9 +130,9 @@ func (r *Repo) drop(ctx context.Context, live func(digest.Digest) bool) error {
 // updateRefs changes refs: a command of git update-ref a line. Only who holds the workspace's lock does that, so that a lock of git's which stays was left by
 // one that was killed, and is broken.
 func (r *Repo) updateRefs(ctx context.Context, commands string) error {
-	_, err := r.run(ctx, call{stdin: []byte(commands)}, "update-ref", "--stdin")
+	_, err := r.run(ctx, call{stdin: strings.NewReader(commands)}, "update-ref", "--stdin")
 	if err != nil && r.breakLocks(commands) {
-		_, err = r.run(ctx, call{stdin: []byte(commands)}, "update-ref", "--stdin")
+		_, err = r.run(ctx, call{stdin: strings.NewReader(commands)}, "update-ref", "--stdin")
 	}
 	return err
 }
@@ -175,7 +184,7 @@ type Share struct {
 	Trees, Bytes int64
 }
 
-// Shares says what Drop would keep and what it would drop. What both have counts as kept.
+// Shares says what Drop would keep and what it would drop. What both have counts as kept. An object that is missing is an error.
 func (r *Repo) Shares(ctx context.Context, live func(digest.Digest) bool) (kept, dropped Share, err error) {
 	k, d, err := r.divide(ctx, live)
 	if err == nil {
@@ -185,7 +194,7 @@ func (r *Repo) Shares(ctx context.Context, live func(digest.Digest) bool) (kept,
 		dropped, err = r.weigh(ctx, d, k)
 	}
 	if err != nil {
-		return Share{}, Share{}, fmt.Errorf("tree: weigh trees: %w", err)
+		return Share{}, Share{}, fmt.Errorf("tree: weigh trees: %w", remedied(err))
 	}
 	return kept, dropped, nil
 }
@@ -202,7 +211,7 @@ func (r *Repo) weigh(ctx context.Context, refs, others []string) (Share, error) 
 	for _, ref := range others {
 		fmt.Fprintln(&names, "^"+ref)
 	}
-	out, err := r.run(ctx, call{stdin: []byte(names.String())}, "rev-list", "--objects", "--disk-usage", "--stdin")
+	out, err := r.run(ctx, call{stdin: strings.NewReader(names.String())}, "rev-list", "--objects", "--disk-usage", "--stdin")
 	if err != nil {
 		return Share{}, err
 	}

@@ -110,6 +110,7 @@ func TestRepositoryIsCompleted(t *testing.T) {
 
 // A killed writer leaves no tree that Has calls whole and is not.
 func TestKilledWriter(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "trees.git")
 	r, err := Open(context.Background(), dir)
 	if err != nil {
@@ -193,6 +194,7 @@ func TestEdit(t *testing.T) {
 
 // Our trees are git's own: the same ids, and the same answers.
 func TestTreesAreGits(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		f := drawFiles(rt, "tree")
@@ -271,24 +273,33 @@ func TestCheckout(t *testing.T) {
 
 // A git that was killed while it changed refs leaves its locks.
 func TestKeepBreaksLocks(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	ctx := context.Background()
+	for _, timeout := range []string{"core.filesRefLockTimeout", "core.packedRefsTimeout"} {
+		git(t, r.dir, "config", timeout, "100") // git waits as long, and has nobody to wait for
+	}
 	a, b := r.mustMake(t, files{"a": "1"}), r.mustMake(t, files{"a": "2"})
-	lock := func(name string) {
+	lock := func(name string, age time.Duration) {
 		full := filepath.Join(r.dir, name+".lock")
 		if err := os.MkdirAll(filepath.Dir(full), 0o777); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(full, nil, 0o666); err != nil {
+		err := os.WriteFile(full, nil, 0o666)
+		if err == nil {
+			then := time.Now().Add(-age)
+			err = os.Chtimes(full, then, then)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	id, _ := a.Git()
-	lock(refPrefix + id)
+	lock(refPrefix+id, 0)
 	if err := r.Keep(ctx, a, b); err != nil {
 		t.Fatal(err)
 	}
-	lock("packed-refs")
+	lock("packed-refs", time.Hour)
 	if err := r.Drop(ctx, func(d digest.Digest) bool { return d == a }); err != nil {
 		t.Fatal(err)
 	}

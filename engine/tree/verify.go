@@ -19,7 +19,11 @@ import (
 // Verify reads trees again, with all that they name, and says of each that is not whole what is wrong with it. Such a tree loses its ref, so that it
 // counts as missing and can be made again. Nobody may be making trees meanwhile.
 func (r *Repo) Verify(ctx context.Context, trees []digest.Digest) (broken map[digest.Digest]error, err error) {
-	if err := r.dropDamaged(); err != nil {
+	err = r.mendPacks(ctx)
+	if err == nil {
+		err = r.dropDamaged()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("tree: verify: %w", err)
 	}
 	broken = map[digest.Digest]error{}

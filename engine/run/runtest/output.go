@@ -118,7 +118,7 @@ func (h *harness) nobody(mark string) {
 }
 
 func limits(h *harness) {
-	h.sub("idle time", func(h *harness) {
+	h.waits("idle time", func(h *harness) {
 		c := sh("for i in 1 2 3 4; do echo $i; sleep 0.15; done; sleep 1000")
 		c.Limits.Idle = 600 * time.Millisecond
 		res := h.run(c)
@@ -163,7 +163,7 @@ func limits(h *harness) {
 		}
 		h.want(h.ok(sh("echo fine")), "fine\n")
 	})
-	h.sub("processors", func(h *harness) {
+	h.waits("processors", func(h *harness) {
 		c := sh("i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done")
 		c.Limits.CPUs = 0.25
 		res := h.run(c)

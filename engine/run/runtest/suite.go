@@ -48,6 +48,15 @@ func (h *harness) sub(name string, f func(h *harness)) {
 	h.Run(name, func(t *testing.T) { f(h.with(t, nil)) })
 }
 
+// waits is sub for what waits more than it computes, beside others of the kind.
+func (h *harness) waits(name string, f func(h *harness)) {
+	h.Helper()
+	h.Run(name, func(t *testing.T) {
+		t.Parallel()
+		f(h.with(t, nil))
+	})
+}
+
 func (h *harness) with(t *testing.T, hide []string) *harness {
 	trees := NewTrees()
 	return &harness{T: t, make: h.make, trees: trees, runner: h.make(t, Setup{Trees: trees, Hide: hide})}
