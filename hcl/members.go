@@ -127,7 +127,7 @@ func (l *loader) resolveEach(address string, a *attribute) *eachScope {
 	if !l.checkNames(a.expr, &scope{}) {
 		return out
 	}
-	v, diags := a.expr.Value(l.ctx)
+	v, diags := valueOf(a.expr, l.ctx)
 	l.diags.Add(foreign(diags, out.at)...)
 	if diags.HasErrors() {
 		return out

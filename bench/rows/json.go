@@ -3,9 +3,9 @@ package rows
 import (
 	"encoding/json"
 	"errors"
-	"strconv"
 	"strings"
 
+	"pbuild/bench/decl"
 	"pbuild/engine/digest"
 )
 
@@ -76,12 +76,38 @@ func decode(raw string) any {
 		return false
 	case '{', '[':
 		var v any
-		if err := json.Unmarshal([]byte(raw), &v); err != nil {
+		d := json.NewDecoder(strings.NewReader(raw))
+		d.UseNumber()
+		if err := d.Decode(&v); err != nil {
 			panic("pbuild bug: a checked JSON value does not decode: " + err.Error())
 		}
-		return v
+		return exact(v)
 	}
-	n, _ := strconv.ParseFloat(raw, 64) // checked
+	return number(raw)
+}
+
+// exact puts numbers for their texts.
+func exact(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		return number(v.String())
+	case []any:
+		for i := range v {
+			v[i] = exact(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = exact(v[k])
+		}
+	}
+	return v
+}
+
+func number(raw string) any {
+	n, ok := decl.ParseNumber(raw)
+	if !ok {
+		panic("pbuild bug: a checked number does not parse: " + raw)
+	}
 	return n
 }
 
