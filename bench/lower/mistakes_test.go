@@ -377,7 +377,7 @@ func TestProgramsAreFoundInTheTextOfAShell(t *testing.T) {
 	}
 }
 
-// Two gates that differ in on_reject alone share their verdicts: a rejection fails the apply if either says so, in whatever order they stand.
+// Two gates that differ in on_reject alone have verdicts of equal keys, each with its own policy, in whatever order they stand.
 func TestOnRejectOfSharedVerdicts(t *testing.T) {
 	for _, order := range [][]string{{"error", "exclude"}, {"exclude", "error"}} {
 		ws, h := small()
@@ -388,15 +388,21 @@ func TestOnRejectOfSharedVerdicts(t *testing.T) {
 		}
 		g, _ := lowered1(t, ws, h)
 		n := 0
-		for _, tk := range g.Tasks {
-			if v, ok := tk.Spec.(*kind.VerdictSpec); ok {
-				if n++; v.OnReject != "error" {
-					t.Errorf("gates in the order %q: a verdict has on_reject = %q", order, v.OnReject)
-				}
+		for _, o := range g.Objects {
+			if o.Class != task.ClassGate {
+				continue
+			}
+			n++
+			want := order[0]
+			if o.Block == "gate.second" {
+				want = order[1]
+			}
+			if v := g.Tasks[o.Steps[len(o.Steps)-1].Task].Spec.(*kind.VerdictSpec); v.OnReject != want {
+				t.Errorf("gates in the order %q: a verdict of %s has on_reject = %q", order, o.Block, v.OnReject)
 			}
 		}
-		if n != 2 {
-			t.Errorf("%d verdicts of two instances", n)
+		if n != 4 {
+			t.Errorf("%d verdicts of two gates over two instances", n)
 		}
 	}
 }
