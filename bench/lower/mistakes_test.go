@@ -420,3 +420,32 @@ func TestExclusionOfAnyName(t *testing.T) {
 		t.Errorf("%s is not matched as it is: %v", name, x[0].names)
 	}
 }
+
+// What no block names is looked at too, but not while some block waits for its rows: it may name it, and make first what it needs.
+func TestMistakesInWhatNothingNames(t *testing.T) {
+	for want, b := range map[string]*decl.Block{
+		"`step_limit` says nothing to an agent":      block("agent", "x", attrs{"kind": "oracle", "step_limit": int64(3)}),
+		"needs `file`, where the patches are":        block("agent", "x", attrs{"kind": "predictions"}),
+		"this one":                                   block("model", "x", attrs{"id": ofEach(func(*decl.Each) any { return nil }), "provider": failing{"this one"}}),
+		`"main" is not 40 hexadecimal digits`:        block("source", "x", nil, block("git", "", attrs{"url": "u", "commit": "main"})),
+		"/nosuch/r is not there; paths are relative": block("source", "x", nil, block("git", "", attrs{"url": "/nosuch/r", "commit": strings.Repeat("a", 40)})),
+	} {
+		ws, h := with(nil, b)
+		_, diags := Lower(ws, h)
+		if len(diags) != 1 || !strings.Contains(diags[0].Detail, want) {
+			t.Errorf("got %v, want %s", diags, want)
+		}
+		ws.Held = map[string]bool{"task.waiting": true}
+		if _, diags := Lower(ws, h); len(diags) != 0 {
+			t.Errorf("beside a block that waits: got %v", diags)
+		}
+	}
+}
+
+// failing is an expression that cannot be evaluated.
+type failing struct{ why string }
+
+func (f failing) Const() bool { return false }
+func (f failing) Eval(*decl.Each) (any, *decl.Diagnostic) {
+	return nil, &decl.Diagnostic{Severity: decl.Error, Detail: f.why}
+}
