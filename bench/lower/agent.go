@@ -76,7 +76,7 @@ func (l *lowerer) agent(b *decl.Block, m member) *agent {
 		s.WallLimit, _ = get[time.Duration](l, a.block, "wall_limit", a.each)
 		s.OnLimit, _ = get[string](l, a.block, "on_limit", a.each)
 		s.AllowUnsealed, _ = get[bool](l, a.block, "allow_unsealed", a.each)
-		if argv, _ := get[[]string](l, a.block, "command", a.each); s.Agent == "command" && len(argv) == 0 {
+		if argv := l.argv(a.block, a.each); s.Agent == "command" && len(argv) == 0 {
 			l.errorf(a.block.Range, a.each, "Agent without a command", "An agent of kind \"command\" needs `command`, the program that is to change the tree.")
 			return nil
 		}

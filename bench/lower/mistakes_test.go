@@ -90,6 +90,16 @@ func TestMistakes(t *testing.T) {
 		{"zero byte in a task's argument", `"a\x00b" holds a zero byte`, nil, []*decl.Block{block("task", "x", attrs{"command": []string{"x", "a\x00b"}})}},
 		{"zero byte in a path", `"a\x00b" holds a zero byte`, nil, []*decl.Block{block("task", "x", attrs{"command": []string{"x"}, "outputs": []string{"a\x00b"}})}},
 		{"zero byte in a directory", `"a\x00b" in ` + "`cwd` holds a zero byte", nil, []*decl.Block{outside(attrs{"cwd": "a\x00b"}, nil)}},
+		{"empty program", "names a program, and here it is empty", nil, []*decl.Block{outside(attrs{"command": []string{"", "x"}}, nil)}},
+		{"empty program of a task", "names a program, and here it is empty", nil, []*decl.Block{block("task", "x", attrs{"command": []string{""}})}},
+		{"empty program of an agent", "names a program, and here it is empty", map[string]attrs{"agent.fixer": {"command": []string{""}}}, nil},
+		{"report in no file", `"out/" names no file: it is the report's path without the extension, such as "out/all"`, map[string]attrs{"report.all": {"path": "out/"}}, nil},
+		{"report above a directory", `"out/.." names no file`, map[string]attrs{"report.all": {"path": "out/.."}}, nil},
+		{"output in an output", `writes a as a file, which cannot hold another`, nil, []*decl.Block{block("task", "x", attrs{"command": []string{"x"}, "outputs": []string{"a", "a.b", "a/b/c"}})}},
+		{"output in another's", `task.x writes a/b, and task.y (`, nil, []*decl.Block{block("task", "x", attrs{"command": []string{"x"}, "outputs": []string{"a/b"}}),
+			block("task", "y", attrs{"command": []string{"x"}, "outputs": []string{"a"}})}},
+		{"report in an output", `writes out as a file, which cannot hold another`, map[string]attrs{"report.all": {"path": "out/all"}},
+			[]*decl.Block{block("task", "x", attrs{"command": []string{"x"}, "outputs": []string{"out"}})}},
 		{"unknown agent", `agent.oracle has no member "x"`, map[string]attrs{"matrix.main": {"agents": refs(`agent.oracle["x"]`)}}, nil},
 		{"unknown instance", `gate.go has no member "z"`, map[string]attrs{"matrix.main": {"instances": refs(`gate.go["z"]`)}}, nil},
 		{"ungated without ids", `instance.go["b"] has neither fail_to_pass nor pass_to_pass`, map[string]attrs{"matrix.main": {"instances": refs("instance.go")}}, nil},
@@ -312,6 +322,32 @@ func TestProvenanceIsAColumn(t *testing.T) {
 	}
 	if keys(g)[id] != keys(other)[id] {
 		t.Error("what no report mentions is in a key")
+	}
+}
+
+// What an agent is configured with and what a report shows are as exact as numbers are.
+func TestNumbersInSpecsAreExact(t *testing.T) {
+	keyOf := func(seed string) (task.Key, string) {
+		n, _ := decl.ParseNumber(seed)
+		ws, h := with(map[string]attrs{"agent.fixer": {"config": map[string]any{"seed": n}}, "report.all": {"columns": []string{"seed"}}})
+		in := ws.Find("instance", "go")
+		in.Blocks = append(in.Blocks, block("provenance", "", attrs{"seed": n}))
+		g, _ := lowered1(t, ws, h)
+		for i, tk := range g.Tasks {
+			if s, ok := tk.Spec.(*kind.SampleSpec); ok && s.Agent == "command" {
+				return keys(g)[i], g.Tasks[lookup(t, g, "report.all/md")].Spec.(*kind.ReportSpec).Cells[0].Provenance["seed"]
+			}
+		}
+		t.Fatal("no sample")
+		return task.Key{}, ""
+	}
+	seen := map[task.Key]string{}
+	for _, seed := range []string{"9007199254740991", "9007199254740992", "9007199254740993", "12345678901234567890", "0.1", "0.10000000000000000001"} {
+		key, shown := keyOf(seed)
+		if first, ok := seen[key]; ok || shown != seed {
+			t.Errorf("the seed %s has the key of %q and is shown as %s", seed, first, shown)
+		}
+		seen[key] = seed
 	}
 }
 
