@@ -68,11 +68,17 @@ func parseGoTest(in Input, command []string) suite {
 }
 
 // telling are what output must hold to be looked at.
-var telling = [][]byte{[]byte("panic: "), []byte("fatal error: "), []byte("goroutine "), []byte("--- "), []byte("=== RUN "), []byte(" failed]")}
+var telling = [][]byte{[]byte("panic: "), []byte("fatal error: "), []byte("goroutine "), []byte("--- "), []byte(" failed]")}
+
+// goRuns is what the line begins with by which a test does.
+var goRuns = []byte("=== RUN   ")
 
 // dull says without decoding it that a line is output which tells nothing: most of a log is. What a test prints cannot look so, as its quotes are escaped.
 func dull(line []byte) bool {
 	if !bytes.HasPrefix(line, []byte("{")) || !bytes.Contains(line, []byte(`,"Action":"output",`)) {
+		return false
+	}
+	if i := bytes.Index(line, goRuns); i > 0 && line[i-1] != '"' { // behind text: see gluedRun
 		return false
 	}
 	return !slices.ContainsFunc(telling, func(t []byte) bool { return bytes.Contains(line, t) })
@@ -223,7 +229,7 @@ func gluedEnd(output, test string) Result {
 
 // gluedRun is the test that "text=== RUN   TestX" begins: before Go 1.20 it had no event either.
 func gluedRun(output string) string {
-	before, test, _ := strings.Cut(output, "=== RUN   ")
+	before, test, _ := strings.Cut(output, string(goRuns))
 	if before == "" {
 		return ""
 	}

@@ -19,10 +19,10 @@ type junitCase struct {
 	collection  bool // pytest could not import the file
 }
 
-// id is the canonical id of a testcase: CLASSNAME::NAME. A classname without a dot gets one in front, so that the id means it alone and no class
-// of that name in some package; so does one that begins with a dot.
+// id is the canonical id of a testcase: CLASSNAME::NAME. A classname that is neither dotted nor a path gets a dot in front, so that the id means it
+// alone and no class of that name in some package; so does one that begins with a dot.
 func (c *junitCase) id() string {
-	if strings.LastIndexByte(c.class, '.') > 0 && c.class[0] != '.' {
+	if strings.ContainsAny(c.class, "./") && c.class[0] != '.' {
 		return c.class + "::" + c.name
 	}
 	return "." + c.class + "::" + c.name
