@@ -54,7 +54,7 @@ func (a *app) filesToFormat(args []string) ([]string, error) {
 			files = append(files, arg)
 			continue
 		}
-		found, err := filepath.Glob(filepath.Join(arg, "*.hcl"))
+		found, err := filepath.Glob(filepath.Join(arg, "[^.]*.hcl")) // as the workspace is read
 		if err != nil {
 			return nil, usagef("fmt: %v", err)
 		}

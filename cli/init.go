@@ -36,7 +36,7 @@ report. Nothing that is there already is overwritten, and no workspace added to.
 				return worldf("init: %v", err)
 			}
 			for _, e := range entries {
-				if strings.HasSuffix(e.Name(), ".hcl") || strings.HasSuffix(e.Name(), ".hcl.json") {
+				if e.Name()[0] != '.' && (strings.HasSuffix(e.Name(), ".hcl") || strings.HasSuffix(e.Name(), ".hcl.json")) {
 					return usagef("%s is there already: all such files of a directory are one workspace, and init adds to none; name another directory with -C", e.Name())
 				}
 			}

@@ -144,7 +144,7 @@ func (c *compiler) constant() (any, *decl.Diagnostic) {
 			}
 		}
 	}
-	v, diags := c.a.expr.Value(c.l.ctx)
+	v, diags := valueOf(c.a.expr, c.l.ctx)
 	if d := firstError(diags, c.a.expr.Range()); d != nil {
 		return nil, d
 	}

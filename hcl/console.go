@@ -35,7 +35,7 @@ func (c *Config) Console(expr string) (text string, value []byte, ds decl.Diagno
 	if !l.checkNames(e, &scope{}) || l.diags.HasErrors() {
 		return "", nil, l.secrets.redactAll(l.diags)
 	}
-	v, diags := e.Value(l.ctx)
+	v, diags := valueOf(e, l.ctx)
 	if diags.HasErrors() {
 		return "", nil, l.secrets.redactAll(foreign(diags, e.Range()))
 	}

@@ -267,10 +267,7 @@ func (l *loader) rowScope(set decl.Dataset) *scope {
 	s := &scope{row: func(string) bool { return true }, rows: func() []string { return nil }}
 	if set != nil {
 		s.rows = set.Columns
-		s.row = func(column string) bool {
-			_, found := slices.BinarySearch(set.Columns(), column)
-			return found
-		}
+		s.row = func(column string) bool { return mayHave(set, column) }
 	}
 	return s
 }

@@ -181,7 +181,7 @@ func describe(b *block) string {
 func (l *loader) checkNeeds(b *block, a *decl.AttrDef) {
 	for _, need := range a.Needs {
 		if b.body.attr(need) == nil && b.body.block(need) == nil {
-			l.errorf(b.body.attr(a.Name).at, "Missing attribute", "%s is given, so that %s must be too.", a.Name, need)
+			l.errorf(b.body.attr(a.Name).at, "Missing attribute", "%s is of use only with %s, which is not given.", a.Name, need)
 		}
 	}
 }

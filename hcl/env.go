@@ -147,7 +147,7 @@ func (c *compiler) shown(e hclsyntax.Expression, each *decl.Each) cty.Value {
 		}
 	} else {
 		var diags hashihcl.Diagnostics
-		if v, diags = e.Value(ctx); diags.HasErrors() {
+		if v, diags = valueOf(e, ctx); diags.HasErrors() {
 			return cty.DynamicVal
 		}
 	}

@@ -157,7 +157,7 @@ func boxed(s string, d *decl.Diagnostic) (any, *decl.Diagnostic) {
 
 // constantNode is a part that names no row. If it cannot be evaluated, the whole cannot.
 func (c *compiler) constantNode(e hclsyntax.Expression) node {
-	v, diags := e.Value(c.l.ctx)
+	v, diags := valueOf(e, c.l.ctx)
 	if d := firstError(diags, e.Range()); d != nil {
 		c.fail(*d)
 		return nil

@@ -1,6 +1,8 @@
 package hcl
 
 import (
+	"cmp"
+	"math/big"
 	"strings"
 
 	hashihcl "github.com/hashicorp/hcl/v2"
@@ -213,16 +215,12 @@ func (c *compiler) not(e *hclsyntax.UnaryOpExpr) node {
 
 // comparisons give false as their second result where cty has to decide.
 var comparisons = map[*hclsyntax.Operation]func(l, r any) (result, ok bool){
-	hclsyntax.OpEqual:    equal,
-	hclsyntax.OpNotEqual: func(l, r any) (bool, bool) { result, ok := equal(l, r); return !result, ok },
-	hclsyntax.OpLessThan: func(l, r any) (bool, bool) { return ordered(l, r, func(a, b float64) bool { return a < b }) },
-	hclsyntax.OpLessThanOrEqual: func(l, r any) (bool, bool) {
-		return ordered(l, r, func(a, b float64) bool { return a <= b })
-	},
-	hclsyntax.OpGreaterThan: func(l, r any) (bool, bool) { return ordered(l, r, func(a, b float64) bool { return a > b }) },
-	hclsyntax.OpGreaterThanOrEqual: func(l, r any) (bool, bool) {
-		return ordered(l, r, func(a, b float64) bool { return a >= b })
-	},
+	hclsyntax.OpEqual:              equal,
+	hclsyntax.OpNotEqual:           func(l, r any) (bool, bool) { result, ok := equal(l, r); return !result, ok },
+	hclsyntax.OpLessThan:           func(l, r any) (bool, bool) { sign, ok := order(l, r); return sign < 0, ok },
+	hclsyntax.OpLessThanOrEqual:    func(l, r any) (bool, bool) { sign, ok := order(l, r); return sign <= 0, ok },
+	hclsyntax.OpGreaterThan:        func(l, r any) (bool, bool) { sign, ok := order(l, r); return sign > 0, ok },
+	hclsyntax.OpGreaterThanOrEqual: func(l, r any) (bool, bool) { sign, ok := order(l, r); return sign >= 0, ok },
 }
 
 func equal(l, r any) (result, ok bool) {
@@ -230,6 +228,9 @@ func equal(l, r any) (result, ok bool) {
 		if t, both := r.(string); both {
 			return s == t || norm.NFC.String(s) == norm.NFC.String(t), true
 		}
+	}
+	if sign, ok := order(l, r); ok {
+		return sign == 0, true
 	}
 	if !plainValue(l) || !plainValue(r) {
 		return false, false // Go cannot compare all of these
@@ -246,8 +247,23 @@ func plainValue(v any) bool {
 	return false
 }
 
-func ordered(l, r any, less func(a, b float64) bool) (result, ok bool) {
-	a, isNumber := l.(float64)
-	b, both := r.(float64)
-	return isNumber && both && less(a, b), isNumber && both
+// order compares numbers. Those of different precision are left to cty, to which they are equal if their texts are.
+func order(l, r any) (sign int, ok bool) {
+	switch l := l.(type) {
+	case float64:
+		switch r := r.(type) {
+		case float64:
+			return cmp.Compare(l, r), true
+		case decl.Decimal:
+			return big.NewFloat(l).Cmp(r.Float), true
+		}
+	case decl.Decimal:
+		switch r := r.(type) {
+		case float64:
+			return l.Cmp(big.NewFloat(r)), true
+		case decl.Decimal:
+			return l.Cmp(r.Float), l.Prec() == r.Prec()
+		}
+	}
+	return 0, false
 }

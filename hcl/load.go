@@ -35,6 +35,7 @@ const (
 	varsSuffix   = ".vars.hcl"
 	nativeSuffix = ".hcl"
 	jsonSuffix   = ".hcl.json"
+	visible      = "[^.]*" // what begins with a dot is an editor's or a file manager's
 )
 
 // A Config is a loaded workspace and what is needed to talk about it: its text and the scope of its expressions.
@@ -127,7 +128,7 @@ func (l *loader) load(w *decl.Workspace) {
 
 // parse reads the files of the directory.
 func (l *loader) parse() {
-	entries, err := l.reader.list(".", "*"+nativeSuffix, "*"+jsonSuffix)
+	entries, err := l.reader.list(".", visible+nativeSuffix, visible+jsonSuffix)
 	if err != nil {
 		l.errorf(hashihcl.Range{Filename: l.reader.dir}, "Workspace cannot be read", "%v.", err)
 		return
@@ -135,7 +136,7 @@ func (l *loader) parse() {
 	found := false
 	for _, e := range entries {
 		name := e.Name()
-		if e.IsDir() || name == lockFile || strings.HasSuffix(name, varsSuffix) || strings.HasSuffix(name, varsSuffix+".json") ||
+		if e.IsDir() || name[0] == '.' || name == lockFile || strings.HasSuffix(name, varsSuffix) || strings.HasSuffix(name, varsSuffix+".json") ||
 			!strings.HasSuffix(name, nativeSuffix) && !strings.HasSuffix(name, jsonSuffix) {
 			continue
 		}

@@ -443,10 +443,17 @@ func TestOnlyNamesOfTheWorkspaceCountInItsListing(t *testing.T) {
 		}
 	}
 	before := listed()
-	if !before.Dir || !slices.Equal(before.Match, []string{"*.hcl", "*.hcl.json"}) {
+	if !before.Dir || !slices.Equal(before.Match, []string{"[^.]*.hcl", "[^.]*.hcl.json"}) {
 		t.Errorf("the listing is %+v", before)
 	}
 	add("out.txt")
+	add("._b.hcl")
+	if err := os.Symlink("nobody@nowhere.1", filepath.Join(dir, ".#b.hcl")); err != nil {
+		t.Fatal(err)
+	}
+	if _, diags := opened(dir, Options{}); len(diags) > 0 {
+		t.Error(listing(diags))
+	}
 	if listed().Digest != before.Digest {
 		t.Error("a file that is no part of the workspace changes its listing")
 	}

@@ -59,7 +59,7 @@ func (l *loader) evaluateLocals() {
 	}
 	l.localOrder = order
 	l.ctx = l.context(l.variableValues(), func(lo *local, ctx *hashihcl.EvalContext) cty.Value {
-		v, diags := lo.attr.expr.Value(ctx)
+		v, diags := valueOf(lo.attr.expr, ctx)
 		if diags.HasErrors() {
 			l.diags.Add(foreign(diags, lo.attr.at)...)
 			return cty.DynamicVal

@@ -25,9 +25,11 @@ type eachScope struct {
 	keys map[string]bool
 }
 
-func (e *eachScope) hasColumn(name string) bool {
-	_, found := slices.BinarySearch(e.set.Columns(), name)
-	return found
+// mayHave says whether set's rows may have a column. Where it has no rows and so no columns, those of a later time may have any.
+func mayHave(set decl.Dataset, column string) bool {
+	columns := set.Columns()
+	_, found := slices.BinarySearch(columns, column)
+	return found || len(columns) == 0
 }
 
 // len is how many members there are.
@@ -127,7 +129,7 @@ func (l *loader) resolveEach(address string, a *attribute) *eachScope {
 	if !l.checkNames(a.expr, &scope{}) {
 		return out
 	}
-	v, diags := a.expr.Value(l.ctx)
+	v, diags := valueOf(a.expr, l.ctx)
 	l.diags.Add(foreign(diags, out.at)...)
 	if diags.HasErrors() {
 		return out

@@ -89,7 +89,7 @@ func (l *loader) checkEach(t hashihcl.Traversal, s *scope) bool {
 		return true
 	case "value":
 		column, named := step(t, 2)
-		if named && s.each.set != nil && !s.each.hasColumn(column) {
+		if named && s.each.set != nil && !mayHave(s.each.set, column) {
 			l.errorf(at, "Undefined name", "No row of dataset.%s has a column %q.%s", s.each.dataset, column, didYouMean(column, s.each.set.Columns()))
 			return false
 		}

@@ -168,6 +168,11 @@ agent "a" {
 // memory is a row of values.
 type memory map[string]any
 
+func parsed(number string) any {
+	v, _ := decl.ParseNumber(number)
+	return v
+}
+
 // TestFastEqualsSlow compares the closures with cty on the same rows.
 func TestFastEqualsSlow(t *testing.T) {
 	forms := map[decl.Type][]string{
@@ -178,13 +183,13 @@ func TestFastEqualsSlow(t *testing.T) {
 		decl.Int:       {`each.value.n`},
 		decl.Number:    {`"${each.value.n}"`},
 		decl.Bool: {`each.value.s == "b"`, `each.value.n != 1`, `each.value.n < 2 || each.value.b`, `!each.value.b && each.value.s == each.key`, `each.value.l == ["a"]`,
-			`contains(["a", "b"], each.value.s)`, `each.value.n >= 1`, `each.value.n > 1`, `each.value.n <= 1`, `each.value.s == null`, `each.value.b`},
+			`contains(["a", "b"], each.value.s)`, `each.value.n >= 1`, `each.value.n > 1`, `each.value.n <= 1`, `each.value.s == null`, `each.value.b`, `each.value.n == 0.1`, `each.value.n <= 0.1`, `each.value.n == each.value.s`, `each.value.n < log(3, 2)`},
 	}
 	c := load(t, Options{}, "b.hcl", "dataset \"d\" {\n  file = \"d.jsonl\"\n  key  = \"id\"\n}\ntask \"t\" {\n  for_each = dataset.d\n  command  = [\"x\"]\n}\n",
 		"d.jsonl", `{"id": "1", "s": "", "n": 1, "b": true, "l": [], "o": {}}`)
 	l := c.l
 	value := rapid.OneOf(rapid.Just[any](nil), rapid.Just[any]("a"), rapid.Just[any]("b"), rapid.Just[any]("1"), rapid.Just[any]("true"), rapid.Just[any](true), rapid.Just[any](false),
-		rapid.Just[any](1.0), rapid.Just[any](-2.5), rapid.Just[any](1e21), rapid.Just[any]([]any{}), rapid.Just[any]([]any{"a"}), rapid.Just[any]([]any{"a", 1.0, nil}),
+		rapid.Just[any](1.0), rapid.Just(parsed("-2.5")), rapid.Just(parsed("0.1")), rapid.Just(parsed("1e21")), rapid.Just[any]([]any{}), rapid.Just[any]([]any{"a"}), rapid.Just[any]([]any{"a", 1.0, nil}),
 		rapid.Just[any](map[string]any{"x": "y"}), rapid.Just[any](map[string]any{}))
 	rapid.Check(t, func(rt *rapid.T) {
 		row := memory{}

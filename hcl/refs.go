@@ -144,7 +144,7 @@ func (c *compiler) part(e hclsyntax.Expression) node {
 	eval := c.through(e)
 	if !overRows(e) {
 		eval = func(_ *decl.Each, ctx *hashihcl.EvalContext) (cty.Value, *decl.Diagnostic) {
-			v, diags := e.Value(ctx)
+			v, diags := valueOf(e, ctx)
 			return v, firstError(diags, e.Range())
 		}
 	}

@@ -85,7 +85,7 @@ func (l *loader) placeholders() *hashihcl.EvalContext {
 			}
 		}
 		l.shadow = l.context(cty.ObjectVal(vars), func(lo *local, ctx *hashihcl.EvalContext) cty.Value {
-			v, diags := lo.attr.expr.Value(ctx)
+			v, diags := valueOf(lo.attr.expr, ctx)
 			if diags.HasErrors() {
 				return cty.DynamicVal
 			}

@@ -68,7 +68,7 @@ func (c *compiler) through(e hclsyntax.Expression) func(*decl.Each, *hashihcl.Ev
 		} else {
 			ctx.Variables = map[string]cty.Value{"each": cty.ObjectVal(map[string]cty.Value{"key": cty.StringVal(each.Key), "value": value})}
 		}
-		v, diags := e.Value(ctx)
+		v, diags := valueOf(e, ctx)
 		if d := firstError(diags, e.Range()); d != nil {
 			return cty.NilVal, d
 		}

@@ -3,17 +3,20 @@ package hcl
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	hashihcl "github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
 	"pbuild/bench/decl"
 )
 
-// fromCty is v in Go: nil, bool, float64, string, []any or map[string]any. v is known and unmarked.
+// fromCty is v in Go: nil, bool, float64, decl.Decimal, string, []any or map[string]any. v is known and unmarked.
 func fromCty(v cty.Value) any {
 	if v.IsNull() || !v.IsKnown() {
 		return nil
@@ -25,8 +28,7 @@ func fromCty(v cty.Value) any {
 	case t == cty.Bool:
 		return v.True()
 	case t == cty.Number:
-		f, _ := v.AsBigFloat().Float64()
-		return f
+		return decl.NumberOf(v.AsBigFloat())
 	case t.IsMapType() || t.IsObjectType():
 		out := make(map[string]any, v.LengthInt())
 		for it := v.ElementIterator(); it.Next(); {
@@ -45,13 +47,43 @@ func fromCty(v cty.Value) any {
 	return nil // capsules: no function returns one
 }
 
+// valueOf is the value of e. A number in it that is infinite, or of a size that no text should have, is an error.
+func valueOf(e hclsyntax.Expression, ctx *hashihcl.EvalContext) (cty.Value, hashihcl.Diagnostics) {
+	v, diags := e.Value(ctx)
+	if diags.HasErrors() || inRange(v) {
+		return v, diags
+	}
+	at := e.Range()
+	return cty.DynamicVal, append(diags, &hashihcl.Diagnostic{Severity: hashihcl.DiagError, Summary: "Number out of range", Subject: &at,
+		Detail: "This comes to a number that is infinite, as one divided by zero is, or beyond about 1e308 or 1e-308."})
+}
+
+func inRange(v cty.Value) bool {
+	v, _ = v.Unmark()
+	switch {
+	case v.IsNull() || !v.IsKnown():
+	case v.Type() == cty.Number:
+		return decl.InRange(v.AsBigFloat())
+	case v.CanIterateElements():
+		for it := v.ElementIterator(); it.Next(); {
+			if _, e := it.Element(); !inRange(e) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // toCty is the reverse of fromCty.
 func toCty(v any) cty.Value {
 	switch v := v.(type) {
 	case bool:
 		return cty.BoolVal(v)
 	case float64:
-		return cty.NumberFloatVal(v)
+		// With the precision of a literal, lest what is computed of two rows' numbers be rounded.
+		return cty.NumberVal(new(big.Float).SetPrec(decl.Precision).SetFloat64(v))
+	case decl.Decimal:
+		return cty.NumberVal(v.Float)
 	case string:
 		return cty.StringVal(v)
 	case []any:
@@ -80,7 +112,7 @@ func typeName(v any) string {
 		return "null"
 	case bool:
 		return "a bool"
-	case float64:
+	case float64, decl.Decimal:
 		return "a number"
 	case string:
 		return "a string"
@@ -108,6 +140,8 @@ func text(v any) (string, *mismatch) {
 		return v, nil
 	case float64:
 		return strconv.FormatFloat(v, 'f', -1, 64), nil
+	case decl.Decimal:
+		return v.String(), nil
 	case bool:
 		return strconv.FormatBool(v), nil
 	}
@@ -124,28 +158,47 @@ func boolean(v any) (bool, *mismatch) {
 	return false, wrong("true or false", v)
 }
 
-func number(v any) (float64, *mismatch) {
+// number is a float64 or a decl.Decimal; a string that is one becomes it.
+func number(v any) (any, *mismatch) {
 	switch v := v.(type) {
-	case float64:
+	case float64, decl.Decimal:
 		return v, nil
 	case string:
-		if f, err := strconv.ParseFloat(v, 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
-			return f, nil
+		if n, ok := decl.ParseNumber(v); ok {
+			return n, nil
 		}
-		return 0, wrongly("a number", strconv.Quote(v))
+		return nil, wrongly("a number", strconv.Quote(v))
 	}
-	return 0, wrong("a number", v)
+	return nil, wrong("a number", v)
 }
 
-func whole(v any, least int64) (int64, *mismatch) {
-	f, m := number(v)
+// float is a number of 0 or more, to the nearest that there is.
+func float(v any) (float64, *mismatch) {
+	n, m := number(v)
 	if m != nil {
 		return 0, m
 	}
-	if f != math.Trunc(f) || math.Abs(f) > 1<<53 || f < float64(least) {
-		return 0, wrongly(fmt.Sprintf("a whole number of %d or more", least), strconv.FormatFloat(f, 'f', -1, 64))
+	f, ok := n.(float64)
+	if !ok {
+		f, _ = n.(decl.Decimal).Float64()
 	}
-	return int64(f), nil
+	if f < 0 {
+		got, _ := text(n)
+		return 0, wrongly("a number of 0 or more", got)
+	}
+	return f, nil
+}
+
+func whole(v any, least int64) (int64, *mismatch) {
+	n, m := number(v)
+	if m != nil {
+		return 0, m
+	}
+	if f, ok := n.(float64); ok && f >= float64(least) {
+		return int64(f), nil
+	}
+	got, _ := text(n)
+	return 0, wrongly(fmt.Sprintf("a whole number of %d or more", least), got)
 }
 
 func duration(v any) (time.Duration, *mismatch) {
@@ -171,8 +224,8 @@ var sizeUnits = []struct {
 
 func size(v any) (int64, *mismatch) {
 	const want = `a size such as "512MiB" or "10GB", or a number of bytes,`
-	if f, ok := v.(float64); ok {
-		n, m := whole(f, 1)
+	if typeName(v) == "a number" {
+		n, m := whole(v, 1)
 		if m != nil {
 			return 0, wrongly(want, m.got)
 		}
@@ -248,11 +301,7 @@ func typed(v any, def *decl.AttrDef) (any, *mismatch) {
 	case decl.Int:
 		out, m = whole(v, def.Min)
 	case decl.Number:
-		var f float64
-		if f, m = number(v); m == nil && f < 0 {
-			m = wrongly("a number of 0 or more", strconv.FormatFloat(f, 'f', -1, 64))
-		}
-		out = f
+		out, m = float(v)
 	case decl.Duration:
 		out, m = duration(v)
 	case decl.Size:

@@ -137,7 +137,7 @@ func (l *loader) plainValue(e hclsyntax.Expression, at hashihcl.Range) (cty.Valu
 	if !l.checkNames(e, &scope{plain: true}) {
 		return cty.DynamicVal, false
 	}
-	val, diags := e.Value(&hashihcl.EvalContext{Functions: l.functions})
+	val, diags := valueOf(e, &hashihcl.EvalContext{Functions: l.functions})
 	l.diags.Add(foreign(diags, at)...)
 	return val, !diags.HasErrors()
 }

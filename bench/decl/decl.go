@@ -81,7 +81,7 @@ type ForEach struct {
 type Each struct {
 	Key   string
 	Row   Row // of a dataset; nil for a map or set
-	Value any // of a map or set: nil, bool, float64, string, []any, map[string]any
+	Value any // of a map or set: nil, bool, float64, Decimal, string, []any, map[string]any
 }
 
 // Address is that of the member of a block, TYPE.NAME["KEY"]; the block's own where there is no member.
@@ -121,7 +121,7 @@ type Dataset interface {
 
 // A Row is one row of a dataset. A column that the row lacks is nil.
 type Row interface {
-	// Value is nil, bool, float64, string, []any or map[string]any.
+	// Value is nil, bool, float64, Decimal, string, []any or map[string]any.
 	Value(column string) any
 	// Bytes is a string column's raw bytes, which no normalisation has touched; false if the value is not a string.
 	Bytes(column string) ([]byte, bool)
@@ -218,7 +218,7 @@ const (
 	BytesType             // Bytes
 	RefType               // Ref, to one of AttrDef.Refs
 	Refs                  // []Ref, from one reference or a list of them
-	Any                   // nil, bool, float64, string, []any, map[string]any
+	Any                   // nil, bool, float64, Decimal, string, []any, map[string]any
 	Secret                // EnvVar: one value that may be sensitive
 	Condition             // bool: evaluated when asked for, over `row` or `each`
 )

@@ -7,11 +7,11 @@ var datasetBlock = BlockDef{Type: "dataset", Label: true, Doc: "An ordered set o
 	Attrs: []AttrDef{
 		{Name: "file", Type: String, Doc: "A file of rows, relative to the workspace. A task may make it."},
 		{Name: "union", Type: Refs, Refs: []string{"dataset"}, Doc: "The rows of several datasets, in order. Equal rows with one identity are one row."},
-		{Name: "key", Type: String, Doc: "The column that identifies a row."},
-		{Name: "format", Type: String, OneOf: []string{"jsonl", "json", "csv", "swe-bench"}, Default: "by extension",
+		{Name: "key", Type: String, Needs: []string{"file"}, Doc: "The column that identifies a row."},
+		{Name: "format", Type: String, OneOf: []string{"jsonl", "json", "csv", "swe-bench"}, Needs: []string{"file"}, Default: "by extension",
 			Doc: "`swe-bench` implies `key = \"instance_id\"` and decodes lists that are given as strings."},
 		{Name: "where", Type: Condition, Doc: "Which rows to keep, over `row.COLUMN`."},
-		{Name: "depends_on", Type: Refs, Refs: Referable, Doc: "Blocks that must be done first: tasks that make the file."},
+		{Name: "depends_on", Type: Refs, Refs: Referable, Needs: []string{"file"}, Doc: "Blocks that must be done first: tasks that make the file."},
 		{Name: "tags", Type: Strings, Doc: "Names for the selector `tag:NAME`."},
 	},
 	Blocks: []BlockDef{

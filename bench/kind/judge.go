@@ -42,7 +42,7 @@ type VerdictSpec struct {
 	Command        digest.Digest // of the test; with Environment so that the record says what it was made with
 	Environment    digest.Digest
 
-	OnReject string `key:"-"` // error: a rejection counts as failed; so it is where any of the gates that share the task says so
+	OnReject string `key:"-"` // error: a rejection counts as failed. Gates that differ in it have tasks apart
 }
 
 func (s *VerdictSpec) Kind() *task.Kind { return Verdict }

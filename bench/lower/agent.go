@@ -32,19 +32,21 @@ func (l *lowerer) agents(b *decl.Block) []*agent {
 	refs, _ := get[[]decl.Ref](l, b, "agents", nil)
 	var list []*agent
 	l.many(refs, at(b, "agents"), func(b *decl.Block, m member) {
-		a := &agent{name: m.key, block: b}
-		if m.each != nil {
-			each := *m.each
-			a.each = &each
-		}
-		if l.agent(a) {
+		if a := l.agent(b, m); a != nil {
 			list = append(list, a)
 		}
 	})
 	return list
 }
 
-func (l *lowerer) agent(a *agent) bool {
+// agent reads one member of an agent block; nil after an error.
+func (l *lowerer) agent(b *decl.Block, m member) *agent {
+	l.used[memberName(b, m.each)] = true
+	a := &agent{name: m.key, block: b}
+	if m.each != nil {
+		each := *m.each
+		a.each = &each
+	}
 	s := &a.spec
 	s.Agent, _ = get[string](l, a.block, "kind", a.each)
 	s.Version, _ = get[string](l, a.block, "version", a.each)
@@ -60,12 +62,12 @@ func (l *lowerer) agent(a *agent) bool {
 		file, _ := get[string](l, a.block, "file", a.each)
 		if file == "" {
 			l.errorf(a.block.Range, a.each, "Predictions without a file", "An agent of kind \"predictions\" needs `file`, where the patches are.")
-			return false
+			return nil
 		}
 		var err error
 		if a.predictions, err = l.host.Predictions(l.path(file)); err != nil {
 			l.unread(at(a.block, "file"), a.each, "Predictions cannot be read", file, err)
-			return false
+			return nil
 		}
 		a.used = map[string]bool{}
 	case s.Runs():
@@ -74,14 +76,14 @@ func (l *lowerer) agent(a *agent) bool {
 		s.WallLimit, _ = get[time.Duration](l, a.block, "wall_limit", a.each)
 		s.OnLimit, _ = get[string](l, a.block, "on_limit", a.each)
 		s.AllowUnsealed, _ = get[bool](l, a.block, "allow_unsealed", a.each)
-		if argv, _ := get[[]string](l, a.block, "command", a.each); s.Agent == "command" && len(argv) == 0 {
+		if argv := l.argv(a.block, a.each); s.Agent == "command" && len(argv) == 0 {
 			l.errorf(a.block.Range, a.each, "Agent without a command", "An agent of kind \"command\" needs `command`, the program that is to change the tree.")
-			return false
+			return nil
 		}
 		a.pool = memberName(a.block, a.each)
 		l.graph.Pools[a.pool] = int(or(l, a.block, "workers", a.each, int64(1)))
 	}
-	return true
+	return a
 }
 
 // A model is one member of a matrix's models.
@@ -96,28 +98,31 @@ type model struct {
 func (l *lowerer) models(b *decl.Block) []model {
 	refs, _ := get[[]decl.Ref](l, b, "models", nil)
 	var list []model
-	l.many(refs, at(b, "models"), func(b *decl.Block, m member) {
-		mod := model{name: m.key}
-		mod.spec.Provider, _ = get[string](l, b, "provider", m.each)
-		mod.spec.ID, _ = get[string](l, b, "id", m.each)
-		mod.spec.Revision, _ = get[string](l, b, "revision", m.each)
-		mod.spec.EndpointClass, _ = get[string](l, b, "endpoint_class", m.each)
-		if s := b.Nested("sampling"); s != nil {
-			values := map[string]any{}
-			for name := range s.Attrs {
-				if v, ok := get[any](l, s, name, m.each); ok {
-					values[name] = v
-				}
-			}
-			mod.spec.Sampling = string(canonical(values))
-		}
-		if n, ok := get[int64](l, b, "max_concurrent", m.each); ok {
-			mod.pool, mod.size = memberName(b, m.each), int(n)
-			l.graph.Pools[mod.pool] = mod.size
-		}
-		list = append(list, mod)
-	})
+	l.many(refs, at(b, "models"), func(b *decl.Block, m member) { list = append(list, l.model(b, m)) })
 	return list
+}
+
+func (l *lowerer) model(b *decl.Block, m member) model {
+	l.used[memberName(b, m.each)] = true
+	mod := model{name: m.key}
+	mod.spec.Provider, _ = get[string](l, b, "provider", m.each)
+	mod.spec.ID, _ = get[string](l, b, "id", m.each)
+	mod.spec.Revision, _ = get[string](l, b, "revision", m.each)
+	mod.spec.EndpointClass, _ = get[string](l, b, "endpoint_class", m.each)
+	if s := b.Nested("sampling"); s != nil {
+		values := map[string]any{}
+		for name := range s.Attrs {
+			if v, ok := get[any](l, s, name, m.each); ok {
+				values[name] = v
+			}
+		}
+		mod.spec.Sampling = string(canonical(values))
+	}
+	if n, ok := get[int64](l, b, "max_concurrent", m.each); ok {
+		mod.pool, mod.size = memberName(b, m.each), int(n)
+		l.graph.Pools[mod.pool] = mod.size
+	}
+	return mod
 }
 
 // canonical is JSON with sorted keys.

@@ -40,6 +40,28 @@ func (l *lowerer) checkTaskless() {
 	}
 }
 
+// checkUnused looks at blocks that are read where another names them, whether or not one does. Where some block waits for its rows there is no telling
+// what else it will name, and what will have been made by then.
+func (l *lowerer) checkUnused() {
+	if len(l.ws.Held) > 0 {
+		return
+	}
+	read := map[string]func(*decl.Block, member){
+		"agent":  func(b *decl.Block, m member) { l.agent(b, m) },
+		"model":  func(b *decl.Block, m member) { l.model(b, m) },
+		"source": func(b *decl.Block, m member) { l.source(b, m.each) },
+	}
+	for _, b := range l.ws.Blocks {
+		if read := read[b.Type]; read != nil {
+			l.members(b, func(m member) {
+				if !l.used[memberName(b, m.each)] {
+					read(b, m)
+				}
+			})
+		}
+	}
+}
+
 // isEmpty says whether a value is an empty list, such as a row may have where it says nothing.
 func isEmpty(v any) bool {
 	list, ok := v.([]string)

@@ -39,6 +39,9 @@ func (l *lowerer) command(b *decl.Block, each *decl.Each, e *environment, networ
 // argv is the command of a block.
 func (l *lowerer) argv(b *decl.Block, each *decl.Each) []string {
 	argv, _ := get[[]string](l, b, "command", each)
+	if len(argv) > 0 && argv[0] == "" {
+		l.errorf(at(b, "command"), each, "Empty command", "The first element of a command names a program, and here it is empty.")
+	}
 	for _, arg := range argv {
 		if strings.Contains(arg, "\x00") {
 			l.errorf(at(b, "command"), each, "Invalid argument", "%q holds a zero byte, and no program can be given one. Put the text into a file that the command reads.", arg)

@@ -124,11 +124,7 @@ func (l *lowerer) verdict(in *instance, policy kind.VerdictSpec) []task.Step {
 			step("score."+state+"."+strconv.Itoa(n), l.scoreOf(in, test, task.None), kind.ScoreBlob)
 		}
 	}
-	t := task.Task{Spec: &policy, Deps: deps}
+	t := task.Task{Spec: &policy, Deps: deps, Apart: policy.OnReject}
 	await(&t, in.admits) // it tolerates what is left out
-	id := l.add(t)
-	if policy.OnReject == "error" { // another gate may have added it, to which a rejection is nothing
-		l.graph.Tasks[id].Spec.(*kind.VerdictSpec).OnReject = "error"
-	}
-	return append(steps, task.Step{Name: "verdict", Task: id})
+	return append(steps, task.Step{Name: "verdict", Task: l.add(t)})
 }

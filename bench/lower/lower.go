@@ -51,7 +51,7 @@ func Lower(ws *decl.Workspace, h Host) (*task.Graph, decl.Diagnostics) {
 		ws: ws, host: h, graph: &task.Graph{Pools: map[string]int{}},
 		consts: map[*decl.Attr]any{}, rows: map[*decl.Block]map[string]int{}, blocks: map[*decl.Block]*lowered{},
 		envs: map[envKey]*environment{}, made: map[string]maker{}, tasks: map[*decl.Block][]*pending{},
-		unneeded: map[task.ID]bool{}, looked: map[string]bool{},
+		unneeded: map[task.ID]bool{}, looked: map[string]bool{}, used: map[string]bool{},
 	}
 	l.graph.Salt, _ = get[string](l, ws.Find("pbuild", ""), "salt", nil)
 
@@ -69,6 +69,7 @@ func Lower(ws *decl.Workspace, h Host) (*task.Graph, decl.Diagnostics) {
 			}
 		}
 	}
+	l.checkUnused()
 	if l.diags.HasErrors() {
 		return nil, l.diags.Sort()
 	}
@@ -102,6 +103,7 @@ type lowerer struct {
 	edges      int              // that depends_on has made
 	unneeded   map[task.ID]bool // what mayBeUnneeded has found
 	looked     map[string]bool  // paths of sources
+	used       map[string]bool  // members of agents, models and sources that something names
 }
 
 // lowered is what became of a block.

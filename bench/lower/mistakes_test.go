@@ -90,6 +90,16 @@ func TestMistakes(t *testing.T) {
 		{"zero byte in a task's argument", `"a\x00b" holds a zero byte`, nil, []*decl.Block{block("task", "x", attrs{"command": []string{"x", "a\x00b"}})}},
 		{"zero byte in a path", `"a\x00b" holds a zero byte`, nil, []*decl.Block{block("task", "x", attrs{"command": []string{"x"}, "outputs": []string{"a\x00b"}})}},
 		{"zero byte in a directory", `"a\x00b" in ` + "`cwd` holds a zero byte", nil, []*decl.Block{outside(attrs{"cwd": "a\x00b"}, nil)}},
+		{"empty program", "names a program, and here it is empty", nil, []*decl.Block{outside(attrs{"command": []string{"", "x"}}, nil)}},
+		{"empty program of a task", "names a program, and here it is empty", nil, []*decl.Block{block("task", "x", attrs{"command": []string{""}})}},
+		{"empty program of an agent", "names a program, and here it is empty", map[string]attrs{"agent.fixer": {"command": []string{""}}}, nil},
+		{"report in no file", `"out/" names no file: it is the report's path without the extension, such as "out/all"`, map[string]attrs{"report.all": {"path": "out/"}}, nil},
+		{"report above a directory", `"out/.." names no file`, map[string]attrs{"report.all": {"path": "out/.."}}, nil},
+		{"output in an output", `writes a as a file, which cannot hold another`, nil, []*decl.Block{block("task", "x", attrs{"command": []string{"x"}, "outputs": []string{"a", "a.b", "a/b/c"}})}},
+		{"output in another's", `task.x writes a/b, and task.y (`, nil, []*decl.Block{block("task", "x", attrs{"command": []string{"x"}, "outputs": []string{"a/b"}}),
+			block("task", "y", attrs{"command": []string{"x"}, "outputs": []string{"a"}})}},
+		{"report in an output", `writes out as a file, which cannot hold another`, map[string]attrs{"report.all": {"path": "out/all"}},
+			[]*decl.Block{block("task", "x", attrs{"command": []string{"x"}, "outputs": []string{"out"}})}},
 		{"unknown agent", `agent.oracle has no member "x"`, map[string]attrs{"matrix.main": {"agents": refs(`agent.oracle["x"]`)}}, nil},
 		{"unknown instance", `gate.go has no member "z"`, map[string]attrs{"matrix.main": {"instances": refs(`gate.go["z"]`)}}, nil},
 		{"ungated without ids", `instance.go["b"] has neither fail_to_pass nor pass_to_pass`, map[string]attrs{"matrix.main": {"instances": refs("instance.go")}}, nil},
@@ -315,6 +325,32 @@ func TestProvenanceIsAColumn(t *testing.T) {
 	}
 }
 
+// What an agent is configured with and what a report shows are as exact as numbers are.
+func TestNumbersInSpecsAreExact(t *testing.T) {
+	keyOf := func(seed string) (task.Key, string) {
+		n, _ := decl.ParseNumber(seed)
+		ws, h := with(map[string]attrs{"agent.fixer": {"config": map[string]any{"seed": n}}, "report.all": {"columns": []string{"seed"}}})
+		in := ws.Find("instance", "go")
+		in.Blocks = append(in.Blocks, block("provenance", "", attrs{"seed": n}))
+		g, _ := lowered1(t, ws, h)
+		for i, tk := range g.Tasks {
+			if s, ok := tk.Spec.(*kind.SampleSpec); ok && s.Agent == "command" {
+				return keys(g)[i], g.Tasks[lookup(t, g, "report.all/md")].Spec.(*kind.ReportSpec).Cells[0].Provenance["seed"]
+			}
+		}
+		t.Fatal("no sample")
+		return task.Key{}, ""
+	}
+	seen := map[task.Key]string{}
+	for _, seed := range []string{"9007199254740991", "9007199254740992", "9007199254740993", "12345678901234567890", "0.1", "0.10000000000000000001"} {
+		key, shown := keyOf(seed)
+		if first, ok := seen[key]; ok || shown != seed {
+			t.Errorf("the seed %s has the key of %q and is shown as %s", seed, first, shown)
+		}
+		seen[key] = seed
+	}
+}
+
 func TestOrderEdgesOfAnInstance(t *testing.T) {
 	ws, h := with(map[string]attrs{"instance.go": {"depends_on": refs("task.make")}}, block("task", "make", attrs{"command": []string{"x"}}))
 	g, _ := lowered1(t, ws, h)
@@ -394,7 +430,7 @@ func TestProgramsAreFoundInTheTextOfAShell(t *testing.T) {
 	}
 }
 
-// Two gates that differ in on_reject alone share their verdicts: a rejection fails the apply if either says so, in whatever order they stand.
+// Two gates that differ in on_reject alone have verdicts of equal keys, each with its own policy, in whatever order they stand.
 func TestOnRejectOfSharedVerdicts(t *testing.T) {
 	for _, order := range [][]string{{"error", "exclude"}, {"exclude", "error"}} {
 		ws, h := small()
@@ -405,15 +441,21 @@ func TestOnRejectOfSharedVerdicts(t *testing.T) {
 		}
 		g, _ := lowered1(t, ws, h)
 		n := 0
-		for _, tk := range g.Tasks {
-			if v, ok := tk.Spec.(*kind.VerdictSpec); ok {
-				if n++; v.OnReject != "error" {
-					t.Errorf("gates in the order %q: a verdict has on_reject = %q", order, v.OnReject)
-				}
+		for _, o := range g.Objects {
+			if o.Class != task.ClassGate {
+				continue
+			}
+			n++
+			want := order[0]
+			if o.Block == "gate.second" {
+				want = order[1]
+			}
+			if v := g.Tasks[o.Steps[len(o.Steps)-1].Task].Spec.(*kind.VerdictSpec); v.OnReject != want {
+				t.Errorf("gates in the order %q: a verdict of %s has on_reject = %q", order, o.Block, v.OnReject)
 			}
 		}
-		if n != 2 {
-			t.Errorf("%d verdicts of two instances", n)
+		if n != 4 {
+			t.Errorf("%d verdicts of two gates over two instances", n)
 		}
 	}
 }
@@ -430,4 +472,33 @@ func TestExclusionOfAnyName(t *testing.T) {
 	if !x.match(&kind.Cell{Instance: name, Sample: 1}) || x.match(&kind.Cell{Instance: name}) {
 		t.Errorf("%s is not matched as it is: %v", name, x[0].names)
 	}
+}
+
+// What no block names is looked at too, but not while some block waits for its rows: it may name it, and make first what it needs.
+func TestMistakesInWhatNothingNames(t *testing.T) {
+	for want, b := range map[string]*decl.Block{
+		"`step_limit` says nothing to an agent":      block("agent", "x", attrs{"kind": "oracle", "step_limit": int64(3)}),
+		"needs `file`, where the patches are":        block("agent", "x", attrs{"kind": "predictions"}),
+		"this one":                                   block("model", "x", attrs{"id": ofEach(func(*decl.Each) any { return nil }), "provider": failing{"this one"}}),
+		`"main" is not 40 hexadecimal digits`:        block("source", "x", nil, block("git", "", attrs{"url": "u", "commit": "main"})),
+		"/nosuch/r is not there; paths are relative": block("source", "x", nil, block("git", "", attrs{"url": "/nosuch/r", "commit": strings.Repeat("a", 40)})),
+	} {
+		ws, h := with(nil, b)
+		_, diags := Lower(ws, h)
+		if len(diags) != 1 || !strings.Contains(diags[0].Detail, want) {
+			t.Errorf("got %v, want %s", diags, want)
+		}
+		ws.Held = map[string]bool{"task.waiting": true}
+		if _, diags := Lower(ws, h); len(diags) != 0 {
+			t.Errorf("beside a block that waits: got %v", diags)
+		}
+	}
+}
+
+// failing is an expression that cannot be evaluated.
+type failing struct{ why string }
+
+func (f failing) Const() bool { return false }
+func (f failing) Eval(*decl.Each) (any, *decl.Diagnostic) {
+	return nil, &decl.Diagnostic{Severity: decl.Error, Detail: f.why}
 }

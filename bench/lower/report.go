@@ -2,6 +2,7 @@ package lower
 
 import (
 	"cmp"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,10 @@ import (
 
 // reportFiles are the files that a report writes, by format.
 func (l *lowerer) reportFiles(b *decl.Block) (formats, files []string) {
+	if stem, ok := get[string](l, b, "path", nil); ok && slices.Contains([]string{"", ".", ".."}, stem[strings.LastIndexByte(stem, '/')+1:]) {
+		l.errorf(at(b, "path"), nil, "Invalid path", "%q names no file: it is the report's path without the extension, such as %q.", stem, path.Join(stem, b.Name))
+		return nil, nil
+	}
 	all, named := l.ws.ReportFiles(b)
 	for i, f := range named {
 		if file, ok := l.inside(f, at(b, "path"), nil); ok {

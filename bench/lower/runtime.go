@@ -198,7 +198,7 @@ func (l *lowerer) onHost(b *decl.Block, each *decl.Each, e *environment) bool {
 // probe asks for a host runtime's identity.
 func (l *lowerer) probe(b *decl.Block, each *decl.Each, e *environment) bool {
 	argv, _ := get[[]string](l, b, "probe", each)
-	if len(argv) == 0 {
+	if len(argv) == 0 || argv[0] == "" {
 		l.errorf(b.Range, each, "Host runtime without a probe",
 			"%s runs on this machine, whose tools are part of every key: give `probe`, a command that prints their version.", e.spec.Name)
 		return false

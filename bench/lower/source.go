@@ -25,6 +25,7 @@ func (l *lowerer) tree(b *decl.Block, name string, each *decl.Each) (task.ID, bo
 		if from, with, ok = l.one(ref, at(b, name), each); !ok {
 			return task.None, false
 		}
+		l.used[memberName(from, with)] = true
 	}
 	spec := l.source(from, with)
 	if spec == nil {

@@ -80,7 +80,7 @@ func (l *lowerer) declareFiles() {
 		if b.Type == "report" {
 			_, files := l.reportFiles(b)
 			for _, f := range files {
-				l.makes(f, maker{report: b}, nil)
+				l.makes(f, maker{report: b})
 			}
 		}
 		if b.Type == "task" {
@@ -95,19 +95,41 @@ func (l *lowerer) declareFiles() {
 	for _, b := range l.ws.Blocks {
 		for _, p := range l.tasks[b] {
 			for _, f := range p.outputs {
-				l.makes(f, maker{task: p}, p)
+				l.makes(f, maker{task: p})
 			}
+		}
+	}
+	for f, m := range l.made {
+		l.checkAbove(f, m)
+	}
+}
+
+// checkAbove reports a declared file that would lie in another, as in a directory.
+func (l *lowerer) checkAbove(file string, m maker) {
+	for dir := file; ; {
+		i := strings.LastIndexByte(dir, '/')
+		if i < 0 {
+			return
+		}
+		dir = dir[:i]
+		if above, ok := l.made[dir]; ok {
+			l.errorf(m.place(), l.eachOf(m), "File within a file", "%s writes %s, and %s (%s) writes %s as a file, which cannot hold another. Name files, not directories.",
+				m, file, above, above.place(), dir)
 		}
 	}
 }
 
-func (l *lowerer) makes(file string, m maker, p *pending) {
+// eachOf is what `each` meant to m.
+func (l *lowerer) eachOf(m maker) *decl.Each {
+	if m.task == nil {
+		return nil
+	}
+	return l.each(m.task)
+}
+
+func (l *lowerer) makes(file string, m maker) {
 	if first, ok := l.made[file]; ok {
-		var each *decl.Each
-		if p != nil {
-			each = l.each(p)
-		}
-		l.errorf(m.place(), each, "Two makers of one file", "%s (%s) and %s (%s) both write %s. Give each a file of its own.", first, first.place(), m, m.place(), file)
+		l.errorf(m.place(), l.eachOf(m), "Two makers of one file", "%s (%s) and %s (%s) both write %s. Give each a file of its own.", first, first.place(), m, m.place(), file)
 		return
 	}
 	l.made[file] = m

@@ -1,11 +1,10 @@
 package rows
 
 import (
-	"encoding/json"
 	"errors"
-	"strconv"
 	"strings"
 
+	"pbuild/bench/decl"
 	"pbuild/engine/digest"
 )
 
@@ -65,7 +64,7 @@ func (r *jsonRow) Bytes(column string) ([]byte, bool) {
 	return []byte(unescape(raw[1 : len(raw)-1])), true
 }
 
-// decode is the value of a checked text other than a string.
+// decode is the value of a checked text.
 func decode(raw string) any {
 	switch raw[0] {
 	case 'n':
@@ -74,15 +73,42 @@ func decode(raw string) any {
 		return true
 	case 'f':
 		return false
-	case '{', '[':
-		var v any
-		if err := json.Unmarshal([]byte(raw), &v); err != nil {
-			panic("pbuild bug: a checked JSON value does not decode: " + err.Error())
+	case '"':
+		return unescape(raw[1 : len(raw)-1])
+	case '[':
+		list := []any{}
+		for i := skipSpace(raw, 1); raw[i] != ']'; {
+			from := i
+			i = skipValue(raw, i)
+			list = append(list, decode(raw[from:i]))
+			i = nextItem(raw, i)
 		}
-		return v
+		return list
+	case '{':
+		object := map[string]any{}
+		for i := skipSpace(raw, 1); raw[i] != '}'; {
+			end := skipString(raw, i)
+			from := skipSpace(raw, skipSpace(raw, end)+1) // past the colon
+			key := unescape(raw[i+1 : end-1])
+			i = skipValue(raw, from)
+			object[key] = decode(raw[from:i])
+			i = nextItem(raw, i)
+		}
+		return object
 	}
-	n, _ := strconv.ParseFloat(raw, 64) // checked
+	n, ok := decl.ParseNumber(raw)
+	if !ok {
+		panic("pbuild bug: a checked number does not parse: " + raw)
+	}
 	return n
+}
+
+// nextItem passes over what stands between two items, or an item and the end.
+func nextItem(s string, i int) int {
+	if i = skipSpace(s, i); s[i] == ',' {
+		i = skipSpace(s, i+1)
+	}
+	return i
 }
 
 // raw returns the text of a column's value, "" if the row lacks it. The text is known to be well-formed, so that this only finds its way.
@@ -99,9 +125,7 @@ func (r *jsonRow) raw(column string) string {
 		if key == column || strings.IndexByte(key, '\\') >= 0 && unescape(key) == column {
 			return s[from:i]
 		}
-		if i = skipSpace(s, i); s[i] == ',' {
-			i = skipSpace(s, i+1)
-		}
+		i = nextItem(s, i)
 	}
 	return ""
 }

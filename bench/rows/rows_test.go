@@ -44,7 +44,7 @@ func TestFormats(t *testing.T) {
 		{"BOM, CRLF and blank lines", "a.jsonl", "\ufeff{\"id\":\"x\"}\r\n\r\n   \n{\"id\":\"y\"}\r\n", "id", "",
 			"1 x id=\"x\"\n4 y id=\"y\"\n"},
 		{"numbers as identities keep their form", "a.jsonl", `{"id":1.50}` + "\n" + `{"id":12345678901234567890}`, "id", "",
-			"1 1.50 id=1.5\n2 12345678901234567890 id=1.2345678901234567e+19\n"},
+			"1 1.50 id=1.5\n2 12345678901234567890 id=1.234567890123456789e+19\n"},
 		{"types need not agree", "a.jsonl", `{"id":"x","v":"1"}` + "\n" + `{"id":"y","v":false}`, "id", "",
 			"1 x id=\"x\" v=\"1\"\n2 y id=\"y\" v=false\n"},
 		{"escaped keys", "a.jsonl", `{"\u0069d":"x","a\"b":"\ud83d\ude00\n\/"}`, "id", "", "1 x a\"b=\"😀\\n/\" id=\"x\"\n"},

@@ -3,10 +3,11 @@ package rows
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"pbuild/bench/decl"
 )
 
 // A scanner checks JSON text and says where its values lie. It decodes nothing but keys.
@@ -217,9 +218,9 @@ func (c *scanner) number() error {
 	}
 	// Only an exponent or three hundred digits can leave the range.
 	if text := c.s[from:c.i]; len(text) > 300 || strings.ContainsAny(text, "eE") {
-		if _, err := strconv.ParseFloat(text, 64); err != nil {
+		if _, ok := decl.ParseNumber(text); !ok {
 			c.i = from
-			return c.fail("a number is too large")
+			return c.fail("a number is too large or too near to zero")
 		}
 	}
 	return nil

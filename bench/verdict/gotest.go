@@ -18,6 +18,7 @@ type goEvent struct {
 type goName struct{ pkg, test string }
 
 type goTest struct {
+	began    bool
 	ends     int
 	result   Result // of the first end
 	panicked bool   // its own output has begun to tell of a panic
@@ -30,6 +31,7 @@ type goPackage struct {
 	end         string // action of its last end
 	failedTests int
 	ran         bool
+	forged      string  // the first test that has passed and never began
 	unbuilt     string  // "build", "setup" or "vet"
 	blamed      *goName // the test whose output told of a panic last
 }
@@ -68,9 +70,15 @@ func parseGoTest(in Input, command []string) suite {
 // telling are what output must hold to be looked at.
 var telling = [][]byte{[]byte("panic: "), []byte("fatal error: "), []byte("goroutine "), []byte("--- "), []byte(" failed]")}
 
+// goRuns is what the line begins with by which a test does.
+var goRuns = []byte("=== RUN   ")
+
 // dull says without decoding it that a line is output which tells nothing: most of a log is. What a test prints cannot look so, as its quotes are escaped.
 func dull(line []byte) bool {
 	if !bytes.HasPrefix(line, []byte("{")) || !bytes.Contains(line, []byte(`,"Action":"output",`)) {
+		return false
+	}
+	if i := bytes.Index(line, goRuns); i > 0 && line[i-1] != '"' { // behind text: see gluedRun
 		return false
 	}
 	return !slices.ContainsFunc(telling, func(t []byte) bool { return bytes.Contains(line, t) })
@@ -108,6 +116,9 @@ func (g *goStream) event(e *goEvent) {
 	if b := g.builds[e.FailedBuild]; b != nil && p.unbuilt == "build" {
 		p.unbuilt = b.stopped()
 	}
+	if name := gluedRun(e.Output); name != "" {
+		g.test(goName{e.Package, name}).began = true
+	}
 	if e.Test == "" {
 		switch e.Action {
 		case "pass", "fail", "skip":
@@ -120,6 +131,7 @@ func (g *goStream) event(e *goEvent) {
 	p.ran = true
 	n := goName{e.Package, e.Test}
 	t := g.test(n)
+	t.began = t.began || e.Action == "run"
 	if b := p.blamed; b != nil && goLives[e.Action] && (b.test == e.Test || strings.HasPrefix(e.Test, b.test+"/")) {
 		g.tests[*b].panicked, g.tests[*b].culprit, p.blamed = false, false, nil // it printed the stack of a panic from which it recovered
 	}
@@ -215,6 +227,15 @@ func gluedEnd(output, test string) Result {
 	return goEnds[strings.ToLower(end)]
 }
 
+// gluedRun is the test that "text=== RUN   TestX" begins: before Go 1.20 it had no event either.
+func gluedRun(output string) string {
+	before, test, _ := strings.Cut(output, string(goRuns))
+	if before == "" {
+		return ""
+	}
+	return strings.TrimSuffix(test, "\n")
+}
+
 // plain reads a line that is no event. Before Go 1.24 a build failure was one.
 func (g *goStream) plain(line string) {
 	if name, _, ok := strings.Cut(strings.TrimPrefix(line, "FAIL\t"), " ["); ok && strings.HasPrefix(line, "FAIL\t") && g.unbuilt(name, line) {
@@ -251,10 +272,14 @@ func (g *goStream) settle() {
 		}
 	}
 	for _, n := range g.order {
-		if t := g.tests[n]; t.result != Failed && t.last != Failed {
+		t, p := g.tests[n], g.packages[n.pkg]
+		if t.result == Passed && !t.began && p.forged == "" {
+			p.forged = n.test
+		}
+		if t.result != Failed && t.last != Failed {
 			continue
 		}
-		g.packages[n.pkg].failedTests++
+		p.failedTests++
 		parent := n.test
 		for range 32 { // levels; what is nested deeper is not worth a walk that could be quadratic
 			i := strings.LastIndexByte(parent, '/')
@@ -326,5 +351,9 @@ func (g *goStream) judgePackage(su *suite, dir string, p *goPackage) {
 		}
 	case p.end == "pass" && p.failedTests > 0:
 		su.doubts[dir] = fmt.Sprintf("package %s passed, but %d of its tests failed", dir, p.failedTests)
+	case p.forged != "":
+		su.doubts[dir] = fmt.Sprintf("%s of package %s passed, but did not begin", p.forged, dir)
+	case p.ran && p.end == "":
+		su.doubts[dir] = fmt.Sprintf("package %s has tests that passed, but did not end", dir)
 	}
 }

@@ -3,25 +3,35 @@ package verdict
 import (
 	"path"
 	"strings"
+
+	"golang.org/x/text/unicode/norm"
 )
 
-// normalize makes an expected id canonical as far as that needs no results: absolute paths become relative to the workspace, and a Go
-// import path below a module becomes a directory.
+// normalize makes an id that a benchmark gives canonical as far as that needs no results: absolute paths become relative to the workspace,
+// and a Go import path below a module becomes a directory.
 func normalize(format, id string, in Input) string {
-	id = relative(id, in.Workspace)
+	id = plain(id, in.Workspace)
 	if format == "tap" {
 		return id
 	}
-	id = strings.TrimPrefix(id, "./")
+	id, isDir := strings.CutPrefix(id, "./")
 	if format == "gotest" {
-		// A nested module whose name is no domain's could as well be a directory, which an id means first.
-		if dir, rest, ok := in.module(id); ok && rest != "" && (dir == "." || strings.Contains(strings.TrimSuffix(id, rest), ".")) {
+		if dir, rest, ok := in.module(id); ok && rest != "" && !isDir && hasDomain(id) {
 			id = strings.TrimPrefix(dir+rest, "./")
 		}
 		id = strings.ReplaceAll(strings.TrimPrefix(id, ".:"), " ", "_") // as testing names subtests
 	}
 	return id
 }
+
+// hasDomain says that an id begins with an import path that can be downloaded. Any other could as well be a directory, and then is one.
+func hasDomain(id string) bool {
+	first := id[:max(0, strings.IndexAny(id, "/:"))]
+	return strings.Contains(first, ".")
+}
+
+// plain makes names comparable: absolute paths are relative to the workspace, and letters are composed (NFC), as HCL has them.
+func plain(s, workspace string) string { return norm.NFC.String(relative(s, workspace)) }
 
 // relative takes workspace away wherever a path in s begins with it.
 func relative(s, workspace string) string {
@@ -65,6 +75,7 @@ func (in *Input) module(name string) (dir, rest string, ok bool) {
 
 // goID is the canonical id of a Go test: TestX for the package at the root of the workspace, dir:TestX for one below it.
 func goID(pkg, test string, in Input, command []string) string {
+	test = plain(test, in.Workspace)
 	if dir := packageDir(pkg, in, command); dir != "." {
 		return dir + ":" + test
 	}
@@ -73,6 +84,7 @@ func goID(pkg, test string, in Input, command []string) string {
 
 // packageDir is where a package lies, relative to the workspace. A package outside its modules keeps its import path, and so can be taken for no other.
 func packageDir(pkg string, in Input, command []string) string {
+	pkg = norm.NFC.String(pkg)
 	if i := strings.Index(pkg, " ["); i >= 0 { // "p [p.test]"
 		pkg = pkg[:i]
 	}

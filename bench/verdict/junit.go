@@ -19,10 +19,10 @@ type junitCase struct {
 	collection  bool // pytest could not import the file
 }
 
-// id is the canonical id of a testcase: CLASSNAME::NAME. A classname without a dot gets one in front, so that the id means it alone and no class
-// of that name in some package.
+// id is the canonical id of a testcase: CLASSNAME::NAME. A classname that is neither dotted nor a path gets a dot in front, so that the id means it
+// alone and no class of that name in some package; so does one that begins with a dot.
 func (c *junitCase) id() string {
-	if strings.Contains(c.class, ".") {
+	if strings.ContainsAny(c.class, "./") && c.class[0] != '.' {
 		return c.class + "::" + c.name
 	}
 	return "." + c.class + "::" + c.name
@@ -31,7 +31,7 @@ func (c *junitCase) id() string {
 // parseJUnit reads every report. Suites may nest, or be absent; properties and captured output are not looked into.
 func parseJUnit(in Input) suite {
 	var su suite
-	x := junitIndex{exact: map[string][]int{}, loose: map[string][]int{}}
+	x := junitIndex{canonical: map[string][]int{}, exact: map[string][]int{}, loose: map[string][]int{}}
 	for _, path := range slices.Sorted(maps.Keys(in.Reports)) {
 		cases, err := readJUnit(in.Reports[path])
 		if err != nil {
@@ -40,7 +40,7 @@ func parseJUnit(in Input) suite {
 		}
 		for i := range cases {
 			c := &cases[i]
-			c.class, c.name = relative(c.class, in.Workspace), relative(c.name, in.Workspace)
+			c.class, c.name = strings.TrimPrefix(plain(c.class, in.Workspace), "./"), plain(c.name, in.Workspace)
 			if c.collection {
 				module := strings.TrimPrefix(strings.TrimPrefix(c.class+"."+c.name, "."), ".")
 				su.buildFailed = append(su.buildFailed, module)
@@ -172,9 +172,10 @@ func (c *junitCase) child(t xml.StartElement) {
 
 // A junitIndex finds testcases by what an id may say of them.
 type junitIndex struct {
-	exact map[string][]int // CLASSNAME::NAME, the whole classname
-	loose map[string][]int // NAME; LAST::NAME, the last part of the classname
-	cut   []form           // all of them, sorted, made when an id first needs it
+	canonical map[string][]int
+	exact     map[string][]int // CLASSNAME::NAME, the whole classname
+	loose     map[string][]int // NAME; LAST::NAME, the last part of the classname
+	cut       []form           // exact and loose, sorted, made when an id first needs it
 }
 
 type form struct {
@@ -183,6 +184,7 @@ type form struct {
 }
 
 func (x *junitIndex) add(i int, c *junitCase) {
+	x.canonical[c.id()] = append(x.canonical[c.id()], i)
 	whole := c.class + "::" + c.name
 	x.exact[whole] = append(x.exact[whole], i)
 	x.loose[c.name] = append(x.loose[c.name], i)
@@ -193,15 +195,22 @@ func (x *junitIndex) add(i int, c *junitCase) {
 	}
 }
 
-// lookup finds what an id means: path::Class::name and .classname::name exactly; Class::name and name wherever they occur.
+// lookup finds what an id means: a classname as it stands, even if it is a path, before all; then path::Class::name and .classname::name exactly;
+// Class::name and name wherever they occur.
 func (x *junitIndex) lookup(id string) []int {
 	exact, only := dottedID(id), isPathID(id) || strings.HasPrefix(id, ".")
+	if hits := x.canonical[id]; len(hits) > 0 {
+		return hits
+	}
+	if hits := x.exact[id]; only && len(hits) > 0 {
+		return hits
+	}
 	hits := slices.Clone(x.exact[exact])
 	if !only {
 		hits = append(hits, x.loose[id]...)
 	}
 	if len(hits) == 0 && isCut(id) {
-		hits = x.prefix("=" + exact)
+		hits = append(x.prefix("="+exact), x.prefix("="+id)...)
 		if !only {
 			hits = append(hits, x.prefix("~"+id)...)
 		}

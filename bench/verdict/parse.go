@@ -65,33 +65,30 @@ func parse(spec *kind.ScoreSpec, in Input, expected *Expected) Score {
 	default:
 		su.broken = fmt.Sprintf("no parser for format %q", spec.Format)
 	}
-	f2p, p2p := spec.FailToPass, spec.PassToPass
-	if expected != nil {
-		f2p, p2p = expected.FailToPass, expected.PassToPass
-	}
 	s.BuildFailed, s.SetupFailed, s.Culprits = su.buildFailed, su.setupFailed, su.culprits
-	s.match(&su, in, f2p, p2p, spec.Derive)
+	s.match(&su, in, spec, expected)
 	s.judge(&su, spec.Derive)
 	return s
 }
 
-// judgeExit is the exit format's rule. A status of 126 or 127 says that the command, or a library of its, could not be started: that is
-// the environment, never a failing test.
+// judgeExit is the exit format's rule.
 func (s *Score) judgeExit() {
 	switch {
 	case s.TimedOut != "":
 		s.fail(TimedOut, "the "+s.TimedOut+" limit was reached")
 	case s.Exit == 0:
 		s.Verdict = task.Pass
-	case s.Exit == 126 || s.Exit == 127:
-		s.fail(ToolError, cannotStart(s.Exit))
 	default:
-		s.fail(NonzeroExit, fmt.Sprintf("exit %d", s.Exit))
+		s.fail(NonzeroExit, exitSays(s.Exit))
 	}
 }
 
-func cannotStart(exit int) string {
-	return fmt.Sprintf("exit %d: the command or one of its libraries could not be started", exit)
+// exitSays tells what a status of 126 or 127 means to a shell. Code under test can cause it, as by a program that only the fix brings.
+func exitSays(exit int) string {
+	if exit == 126 || exit == 127 {
+		return fmt.Sprintf("exit %d: the command or one of its libraries could not be started", exit)
+	}
+	return fmt.Sprintf("exit %d", exit)
 }
 
 func (s *Score) fail(r Reason, detail string) {
@@ -122,16 +119,30 @@ func (su *suite) compiled(in Input) {
 	}
 }
 
-// match gives every expected id its result, and counts and names the rest.
-func (s *Score) match(su *suite, in Input, f2p, p2p []string, derive bool) {
+// match gives every expected id its result, and counts and names the rest. Ids that a gate derived are canonical.
+func (s *Score) match(su *suite, in Input, spec *kind.ScoreSpec, derived *Expected) {
 	groups, order := group(su)
+	f2p, p2p := spec.FailToPass, spec.PassToPass
+	means := func(id string) (canonical string, hits []string) {
+		canonical = normalize(s.Format, id, in)
+		return canonical, su.hits(canonical)
+	}
+	if derived != nil {
+		f2p, p2p = derived.FailToPass, derived.PassToPass
+		means = func(id string) (canonical string, hits []string) {
+			if _, ok := groups[id]; ok {
+				hits = []string{id}
+			}
+			return id, hits
+		}
+	}
 	expected := map[string]bool{} // canonical ids that an expected id means
 	resolve := func(ids []string) []TestResult {
 		ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 		out := make([]TestResult, 0, len(ids))
 		for _, id := range ids {
-			r, canonical := Absent, normalize(s.Format, id, in)
-			if hits := su.hits(canonical); len(hits) > 1 {
+			r := Absent
+			if canonical, hits := means(id); len(hits) > 1 {
 				r = Ambiguous
 			} else if len(hits) == 1 {
 				expected[hits[0]] = true
@@ -153,7 +164,7 @@ func (s *Score) match(su *suite, in Input, f2p, p2p []string, derive bool) {
 	for _, id := range order {
 		r := groups[id]
 		s.Counts.add(r)
-		if derive {
+		if spec.Derive {
 			s.Found = append(s.Found, TestResult{id, r})
 		}
 		if r == Failed && !expected[id] {
@@ -165,7 +176,7 @@ func (s *Score) match(su *suite, in Input, f2p, p2p []string, derive bool) {
 		dirs[goDir(id)] = true
 	}
 	for _, dir := range slices.Sorted(maps.Keys(su.doubts)) {
-		if su.doubt == "" && (derive || dirs[dir]) {
+		if su.doubt == "" && (spec.Derive || dirs[dir]) {
 			su.doubt = su.doubts[dir]
 		}
 	}
@@ -233,10 +244,10 @@ func (su *suite) hits(id string) []string {
 
 // judge is the rule of passing: every expected id has exactly one result and it is pass, and the exit agrees.
 func (s *Score) judge(su *suite, derive bool) {
-	failed := len(su.outside) // each result counts, whether or not its test has others
+	failed := slices.Clone(su.outside) // each result counts, whether or not its test has others
 	for _, t := range su.tests {
 		if t.result == Failed {
-			failed++
+			failed = append(failed, t.id)
 		}
 	}
 	switch {
@@ -244,20 +255,18 @@ func (s *Score) judge(su *suite, derive bool) {
 		s.fail(TimedOut, "the "+s.TimedOut+" limit was reached")
 	case su.broken != "":
 		s.fail(ToolError, su.broken)
-	case len(su.tests) == 0 && len(su.buildFailed)+len(su.setupFailed) == 0 && (s.Exit == 126 || s.Exit == 127):
-		s.fail(ToolError, cannotStart(s.Exit))
 	case s.Total == 0 && !derive:
 		s.fail(ToolError, "no id is expected")
 	case s.Truncated && su.onLog && !s.has(Failed, Unbuilt):
 		s.fail(ToolError, "output_truncated: the log that holds the results was cut at its limit")
-	case s.Exit == 0 && failed > 0:
-		s.fail(ReportMismatch, "exit 0, but the report has failures: "+s.names(Failed))
+	case s.Exit == 0 && len(failed) > 0:
+		s.fail(ReportMismatch, "exit 0, but the report has failures: "+some(sortedSet(failed)))
 	case s.judgeIDs(su):
 	case s.Counts.Passed == 0:
-		s.fail(NoTests, fmt.Sprintf("%s, exit %d", cmp.Or(su.unwritten, "no test passed"), s.Exit))
+		s.fail(NoTests, cmp.Or(su.unwritten, "no test passed")+", "+exitSays(s.Exit))
 	case su.doubt != "":
 		s.fail(ReportMismatch, su.doubt)
-	case s.Exit != 0 && failed == 0:
+	case s.Exit != 0 && len(failed) == 0:
 		s.fail(ReportMismatch, fmt.Sprintf("exit %d, but no test of the report failed", s.Exit))
 	default:
 		s.Verdict = task.Pass
@@ -267,7 +276,7 @@ func (s *Score) judge(su *suite, derive bool) {
 // judgeIDs fails the score for the first kind of result, in the order of what tells most, that is no pass.
 func (s *Score) judgeIDs(su *suite) bool {
 	if s.Counts == (Counts{}) && s.Total > 0 && !s.has(Unbuilt) {
-		s.fail(NoTests, fmt.Sprintf("%s, exit %d%s", cmp.Or(su.unwritten, "no test ran"), s.Exit, su.why))
+		s.fail(NoTests, fmt.Sprintf("%s, %s%s", cmp.Or(su.unwritten, "no test ran"), exitSays(s.Exit), su.why))
 		return true
 	}
 	for _, c := range []struct {
@@ -334,16 +343,13 @@ func (s *Score) has(results ...Result) bool {
 	return slices.ContainsFunc(s.FailToPass, is) || slices.ContainsFunc(s.PassToPass, is)
 }
 
-// names lists some of the expected ids with result r, or of the other failures if there is none.
+// names lists some of the expected ids with result r.
 func (s *Score) names(r Result) string {
 	var ids []string
 	for _, t := range s.Expected() {
 		if t.Result == r {
 			ids = append(ids, t.ID)
 		}
-	}
-	if len(ids) == 0 {
-		ids = s.OtherFailures
 	}
 	return some(ids)
 }

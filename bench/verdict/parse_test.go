@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"encoding/json"
+	"encoding/xml"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -69,11 +70,140 @@ func TestPackageDir(t *testing.T) {
 	}
 	for id, want := range map[string]string{
 		"example.com/m:TestA": "TestA", "example.com/m/a:TestA": "a:TestA", "example.com/m/tools:TestA/x y": "internal/tools:TestA/x_y", "example.com/m/tools/a:TestA": "internal/tools/a:TestA",
-		"fix:TestA": "fix:TestA", "TestA": "TestA", "sub/fix:TestA": "sub/fix:TestA",
+		"fix:TestA": "fix:TestA", "TestA": "TestA", "sub/fix:TestA": "sub/fix:TestA", "./example.com/m:TestA": "example.com/m:TestA",
 	} {
 		if got := normalize("gotest", id, in); got != want {
 			t.Errorf("id %s: %s, want %s", id, got, want)
 		}
+	}
+}
+
+// goPasses is a package of Go whose tests all pass.
+func goPasses(pkg string, tests ...string) string {
+	var b strings.Builder
+	for _, test := range tests {
+		fmt.Fprintf(&b, "{\"Action\":\"run\",\"Package\":%q,\"Test\":%q}\n{\"Action\":\"pass\",\"Package\":%[1]q,\"Test\":%[2]q}\n", pkg, test)
+	}
+	fmt.Fprintf(&b, "{\"Action\":\"pass\",\"Package\":%q}\n", pkg)
+	return b.String()
+}
+
+// A directory may have the name of the root's module: an id means the directory, whether it is given or derived, and is never the root's test.
+func TestDirectoryNamedAsModule(t *testing.T) {
+	in := Input{Modules: map[string]string{"calc": "."}, Stdout: []byte(goPasses("calc", "TestAdd"))}
+	given, derived := &kind.ScoreSpec{Format: "gotest", FailToPass: []string{"calc:TestAdd"}}, &Expected{FailToPass: []string{"calc:TestAdd"}}
+	for range 2 {
+		for _, s := range []Score{Parse(given, in, nil), Parse(&kind.ScoreSpec{Format: "gotest"}, in, derived)} {
+			if got := s.FailToPass[0].Result; (got == Passed) != strings.Contains(string(in.Stdout), "calc/calc") {
+				t.Errorf("calc:TestAdd is %s in\n%s", got, in.Stdout)
+			}
+		}
+		in.Stdout = append(in.Stdout, goPasses("calc/calc", "TestAdd")...)
+	}
+}
+
+// Every id that is derived from a report finds what it was derived from, whatever the names hold; so does one of junit that a benchmark copies from it.
+func TestDerivedIDsAreFound(t *testing.T) {
+	part := rapid.SampledFrom([]string{"a", "b", ".", "/", "::", "[", "]", " ", ".py", "#", " > ", ":", "Test", "/workspace/", "./", "e\u0301", "\\", "file://", "-", "_"})
+	text := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(part, 0, 5).Draw(t, "parts"), "") })
+	name := rapid.OneOf(text, rapid.SampledFrom([]string{"test/foo.test.ts", "example.com/m/pkg", "example.com/m", "m", "m/m", "x.py", "a.B", ".a", "test/foo", "TestA", "adds"}))
+	rapid.Check(t, func(t *rapid.T) {
+		format := rapid.SampledFrom([]string{"gotest", "junit", "tap"}).Draw(t, "format")
+		in := Input{Workspace: "/workspace", Modules: map[string]string{"m": ".", "example.com/m": "sub", "a": "b"}, Reports: map[string][]byte{}}
+		report := &junitReport{}
+		var out strings.Builder
+		n := rapid.IntRange(1, 4).Draw(t, "tests")
+		for range n {
+			where, test := name.Draw(t, "where"), name.Draw(t, "test")
+			out.WriteString(map[string]string{"gotest": goPasses("x"+where, "Test"+test), "tap": "ok - " + where + test + "\n"}[format])
+			report.Cases = append(report.Cases, junitAttrs{where, test})
+		}
+		if format == "tap" {
+			fmt.Fprintf(&out, "1..%d\n", n)
+		}
+		in.Stdout = []byte(out.String())
+		var err error
+		if in.Reports["r.xml"], err = xml.Marshal(report); err != nil {
+			t.Fatal(err)
+		}
+		ids := passedIDs(Parse(&kind.ScoreSpec{Format: format, Derive: true}, in, nil))
+		if len(ids) == 0 {
+			return
+		}
+		if s := Parse(&kind.ScoreSpec{Format: format}, in, &Expected{FailToPass: ids}); s.Passed != len(ids) {
+			t.Fatalf("derived: %s", s.Detail)
+		}
+		if format != "junit" || strings.Contains(strings.Join(ids, ""), in.Workspace) { // what is relative already would be made so again
+			return
+		}
+		if s := Parse(&kind.ScoreSpec{Format: format, FailToPass: ids}, in, nil); s.Passed != len(ids) {
+			t.Fatalf("given: %s", s.Detail)
+		}
+	})
+}
+
+type junitReport struct {
+	XMLName xml.Name     `xml:"testsuite"`
+	Cases   []junitAttrs `xml:"testcase"`
+}
+
+type junitAttrs struct {
+	Class string `xml:"classname,attr"`
+	Name  string `xml:"name,attr"`
+}
+
+// A Go test that passed has begun, and its package has ended.
+func TestForgedGoResults(t *testing.T) {
+	event := func(action, test, output string) string {
+		b, _ := json.Marshal(map[string]string{"Action": action, "Package": "m", "Test": test, "Output": output})
+		return string(b) + "\n"
+	}
+	const end = "{\"Action\":\"pass\",\"Package\":\"m\"}\n"
+	for _, c := range []struct{ name, stdout, detail string }{
+		{"honest", event("run", "TestA", "") + event("pass", "TestA", "") + end, ""},
+		{"no beginning", event("output", "TestA", "--- PASS: TestA (0.00s)\n") + event("pass", "TestA", "") + end, "TestA of package . passed, but did not begin"},
+		{"only another begins", event("run", "TestB", "") + event("pass", "TestB", "") + event("pass", "TestA", "") + end, "TestA of package . passed, but did not begin"},
+		{"no end", event("run", "TestA", "") + event("pass", "TestA", ""), "package . has tests that passed, but did not end"},
+		{"in another package", event("run", "TestA", "") + event("pass", "TestA", "") + end + strings.ReplaceAll(event("pass", "TestB", "")+end, `"m"`, `"m/sub"`), ""},
+		{"it begins behind text", event("output", "", "text=== RUN   TestA\n") + event("pass", "TestA", "") + end, ""},
+		{"another begins behind text", event("output", "", "text=== RUN   TestAB\n") + event("pass", "TestA", "") + end, "TestA of package . passed, but did not begin"},
+	} {
+		s := Parse(&kind.ScoreSpec{Format: "gotest", FailToPass: []string{"TestA"}}, Input{Modules: map[string]string{"m": "."}, Stdout: []byte(c.stdout)}, nil)
+		if s.Detail != c.detail || (s.Reason == ReportMismatch) != (c.detail != "") {
+			t.Errorf("%s: %s, %s", c.name, s.Reason, s.Detail)
+		}
+	}
+}
+
+// Names are compared composed, as HCL has them, whichever way a report or a benchmark writes them; what then is one name twice is a duplicate.
+func TestComposedNames(t *testing.T) {
+	const composed, decomposed = "caf\u00e9", "cafe\u0301"
+	report := func(names ...string) map[string][]byte {
+		r := &junitReport{}
+		for _, n := range names {
+			r.Cases = append(r.Cases, junitAttrs{"t", n})
+		}
+		b, _ := xml.Marshal(r)
+		return map[string][]byte{"r.xml": b}
+	}
+	for _, in := range []string{composed, decomposed} {
+		for _, id := range []string{composed, decomposed} {
+			for format, c := range map[string]struct {
+				id string
+				in Input
+			}{
+				"gotest": {in + ":Test/" + id, Input{Modules: map[string]string{"m": "."}, Stdout: []byte(goPasses("m/"+in, "Test/"+in))}},
+				"junit":  {"t::" + id, Input{Reports: report(in)}},
+				"tap":    {id, Input{Stdout: []byte("1..1\nok 1 - " + in + "\n")}},
+			} {
+				if s := Parse(&kind.ScoreSpec{Format: format, FailToPass: []string{c.id}}, c.in, nil); s.Verdict != task.Pass {
+					t.Errorf("%s: %+q in a report of %+q: %s", format, id, in, s.Detail)
+				}
+			}
+		}
+	}
+	if s := Parse(&kind.ScoreSpec{Format: "junit", FailToPass: []string{"t::" + composed}}, Input{Reports: report(composed, decomposed)}, nil); s.Reason != DuplicateID {
+		t.Errorf("both: %s, %s", s.Reason, s.Detail)
 	}
 }
 
@@ -107,6 +237,9 @@ func TestNoShadowing(t *testing.T) {
 		{"a second test of that name", "junit", "adds", Input{Reports: xml("org.FooTest|adds", "|adds")}, Ambiguous},
 		{"the whole classname", "junit", "org.FooTest::adds", Input{Reports: xml("org.FooTest|adds", "evil.org.FooTest|adds")}, Passed},
 		{"without a package", "junit", ".FooTest::adds", Input{Reports: xml("FooTest|adds", "evil.FooTest|adds")}, Passed},
+		{"a path as the classname", "junit", "test/foo.test.ts::adds", Input{Reports: xml("test/foo.test.ts|adds", "test.foo.test|adds")}, Passed},
+		{"a path without a dot", "junit", "test/foo::adds", Input{Reports: xml("test/foo|adds", "test.foo|adds")}, Passed},
+		{"another path as the classname", "junit", "test/foo.test.ts::adds", Input{Reports: xml("evil/test/foo.test.ts|adds")}, Absent},
 		{"a cut id", "junit", "t.py::test_x[a", Input{Reports: xml("t|test_x[a b]", "t|test_x[ b]", "u|test_x[a c]")}, Passed},
 		{"a cut id of two", "junit", "t.py::test_x[a", Input{Reports: xml("t|test_x[a b]", "t|test_x[a c]")}, Ambiguous},
 		{"no cut id", "junit", "t.py::test_x[a]", Input{Reports: xml("t|test_x[a]b]")}, Absent},
@@ -139,6 +272,7 @@ func TestRepeatedResults(t *testing.T) {
 	}{
 		{"gotest", "gotest", "TestA", Input{Modules: map[string]string{"m": "."}, Stdout: []byte(once + once + "{\"Action\":\"pass\",\"Package\":\"m\"}\n")}, Duplicate, DuplicateID},
 		{"junit", "junit", "t::adds", Input{Reports: xml("")}, Duplicate, DuplicateID},
+		{"junit, one fails, with exit 0", "junit", "t::adds", Input{Reports: xml("<failure/>")}, Duplicate, ReportMismatch},
 		{"tap, both pass", "tap", "adds", Input{Stdout: tap("ok 2 - adds")}, Passed, ""},
 		{"tap, one fails", "tap", "adds", Input{Stdout: tap("not ok 2 - adds"), Exit: 1}, Failed, FailedTest},
 		{"tap, one is skipped", "tap", "adds", Input{Stdout: tap("ok 2 - adds # SKIP")}, Skipped, SkippedTest},
@@ -146,6 +280,9 @@ func TestRepeatedResults(t *testing.T) {
 		s := Parse(&kind.ScoreSpec{Format: c.format, FailToPass: []string{c.id}}, c.in, nil)
 		if got := s.FailToPass[0].Result; got != c.want || s.Reason != c.reason {
 			t.Errorf("%s: %s, reason %q, want %s, %q", c.name, got, s.Reason, c.want, c.reason)
+		}
+		if s.Reason == ReportMismatch && s.Detail != "exit 0, but the report has failures: .t::adds" {
+			t.Errorf("%s: %s", c.name, s.Detail)
 		}
 	}
 }
@@ -169,7 +306,7 @@ func TestAbsentIDSaysWhatCame(t *testing.T) {
 }
 
 func TestParseLists(t *testing.T) {
-	pass := Input{Modules: map[string]string{"m": "."}, Stdout: []byte("{\"Action\":\"pass\",\"Package\":\"m\",\"Test\":\"TestA\"}\n{\"Action\":\"pass\",\"Package\":\"m\"}\n")}
+	pass := Input{Modules: map[string]string{"m": "."}, Stdout: []byte(goPasses("m", "TestA"))}
 	if s := Parse(&kind.ScoreSpec{Format: "gotest"}, pass, nil); s.Reason != ToolError {
 		t.Errorf("nothing is expected: %+v", s)
 	}
@@ -182,7 +319,7 @@ func TestParseLists(t *testing.T) {
 	if s := Parse(&kind.ScoreSpec{Format: "nunit", FailToPass: []string{"a"}}, pass, nil); s.Reason != ToolError {
 		t.Errorf("an unknown format: %+v", s)
 	}
-	for exit, want := range map[int]Reason{0: "", 1: NonzeroExit, 127: ToolError, 126: ToolError, 139: NonzeroExit} {
+	for exit, want := range map[int]Reason{0: "", 1: NonzeroExit, 127: NonzeroExit, 139: NonzeroExit} {
 		if s := Parse(&kind.ScoreSpec{Format: "exit"}, Input{Exit: exit, Truncated: true}, nil); s.Reason != want || (s.Verdict == task.Pass) != (exit == 0) {
 			t.Errorf("exit %d: %+v", exit, s)
 		}
@@ -193,7 +330,7 @@ func TestParseLists(t *testing.T) {
 	if s := Parse(&kind.ScoreSpec{Format: "exit"}, Input{TimedOut: "idle"}, nil); s.Verdict != task.Timeout || s.Reason != TimedOut {
 		t.Errorf("an idle limit: %+v", s)
 	}
-	if s := Parse(&kind.ScoreSpec{Format: "junit", FailToPass: []string{"a"}}, Input{Exit: 127}, nil); s.Reason != ToolError {
+	if s := Parse(&kind.ScoreSpec{Format: "junit", FailToPass: []string{"a"}}, Input{Exit: 127}, nil); s.Reason != NoTests || s.Detail != "no test ran, exit 127: the command or one of its libraries could not be started" {
 		t.Errorf("a runner that could not start: %+v", s)
 	}
 }
@@ -221,13 +358,13 @@ func TestUnwrittenReport(t *testing.T) {
 // A pass needs every expected id to have exactly one result, a pass, and the exit to agree; a failure elsewhere only has to make the exit non-zero.
 func TestPassing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		results := rapid.MapOfN(rapid.SampledFrom([]string{"TestA", "TestB", "TestC", "TestA/x"}), rapid.SampledFrom([]string{"pass", "fail", "skip", "run", "pass pass", "fail pass"}), 0, 4).Draw(t, "results")
+		results := rapid.MapOfN(rapid.SampledFrom([]string{"TestA", "TestB", "TestC", "TestA/x"}), rapid.SampledFrom([]string{"pass", "fail", "skip", "", "pass pass", "fail pass"}), 0, 4).Draw(t, "results")
 		exit := rapid.IntRange(0, 1).Draw(t, "exit")
 		expected := []string{"TestA", "TestB"}[:rapid.IntRange(1, 2).Draw(t, "expected")]
 		var out strings.Builder
 		anyFailed := false
 		for test, actions := range results {
-			for _, a := range strings.Fields(actions) {
+			for _, a := range append([]string{"run"}, strings.Fields(actions)...) {
 				fmt.Fprintf(&out, "{\"Action\":%q,\"Package\":\"m\",\"Test\":%q}\n", a, test)
 			}
 			anyFailed = anyFailed || strings.HasPrefix(actions, "fail")
@@ -339,7 +476,7 @@ func FuzzParse(f *testing.F) {
 			if derive {
 				again := Parse(spec, in, &Expected{FailToPass: passedIDs(s)})
 				for _, r := range again.FailToPass {
-					if r.Result != Passed && r.Result != Ambiguous {
+					if r.Result != Passed {
 						t.Fatalf("%q passed, and is %s when it is asked for", r.ID, r.Result)
 					}
 				}
@@ -371,28 +508,6 @@ func TestCapturesAreScrubbed(t *testing.T) {
 				t.Errorf("%s holds %s", p, s)
 			}
 		}
-	}
-}
-
-// What a score names must be what a later one finds: ids come back from JSON, which holds nothing but UTF-8.
-func TestTAPIDsSurviveJSON(t *testing.T) {
-	long := strings.Repeat("é", maxTAPID) // of two bytes each, one more than whole ones fit behind "a"
-	in := Input{Stdout: []byte("ok 1 - caf\xe9 \xff\xfe\nok 2 - a" + long + "\n1..2\n"), Workspace: "/workspace"}
-	first := Parse(&kind.ScoreSpec{Format: "tap", Derive: true}, in, nil)
-	b, err := json.Marshal(first)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var stored Score
-	if err := json.Unmarshal(b, &stored); err != nil {
-		t.Fatal(err)
-	}
-	var expected Expected
-	for _, f := range stored.Found {
-		expected.FailToPass = append(expected.FailToPass, f.ID)
-	}
-	if again := Parse(&kind.ScoreSpec{Format: "tap", Derive: true}, in, &expected); again.Verdict != task.Pass || len(expected.FailToPass) != 2 {
-		t.Errorf("%s: %s", again.Verdict, again.Detail)
 	}
 }
 

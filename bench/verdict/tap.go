@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"bytes"
+	"cmp"
 	"path"
 	"slices"
 	"strconv"
@@ -38,6 +39,7 @@ type tapLevel struct {
 	subtest string // the name of the last "# Subtest: NAME" at this level, for points below it that nothing closes
 	planned int
 	plan    bool
+	seen    int       // points that are its own, not of a subtest that nothing closed
 	brace   *tapPoint // stands open with " {"
 }
 
@@ -48,6 +50,7 @@ type tapReader struct {
 	last   *tapPoint   // the point that a block may follow
 	lastAt int         // and its indentation
 	bail   string
+	doubt  string
 	lines  int // that are TAP
 }
 
@@ -57,7 +60,7 @@ func parseTAP(in Input) suite {
 		text := strings.ToValidUTF8(stripANSI(string(line)), "\uFFFD") // ids are stored as JSON, and must come back as they are
 		r.line(strings.TrimRight(text, "\r\n"))
 	}
-	r.close(0)
+	r.close(0, Passed)
 	su := suite{onLog: true, combine: true}
 	index := map[string][]int{}
 	r.collect(&su, r.levels[0].points, "", in)
@@ -74,8 +77,10 @@ func parseTAP(in Input) suite {
 		su.doubt = "the run bailed out: " + r.bail
 	case r.lines == 0 && len(su.buildFailed) == 0 && len(bytes.TrimSpace(in.Stdout)) > 0:
 		su.broken = "stdout holds no TAP"
-	case top.plan && top.planned != len(top.points):
-		su.doubt = "the plan names " + strconv.Itoa(top.planned) + " tests, and " + strconv.Itoa(len(top.points)) + " ran"
+	case top.plan && top.planned != top.seen:
+		su.doubt = "the plan " + top.differs()
+	case r.doubt != "":
+		su.doubt = r.doubt
 	case !top.plan && len(top.points) > 0:
 		su.doubt = "the plan is missing: the run did not come to its end"
 	}
@@ -144,15 +149,24 @@ func (r *tapReader) level(depth int) *tapLevel {
 	return r.levels[depth]
 }
 
+// differs says how far a level is from its plan.
+func (l *tapLevel) differs() string {
+	return "names " + strconv.Itoa(l.planned) + " tests, and " + strconv.Itoa(l.seen) + " ran"
+}
+
+// checkPlan doubts a subtest that ended as r says where its plan does not agree with its points. One that failed may have died on its way.
+func (r *tapReader) checkPlan(l *tapLevel, name string, result Result) {
+	if result == Passed && l.plan && l.planned != l.seen && r.doubt == "" {
+		r.doubt = "the plan of " + cmp.Or(name, "a subtest") + " " + l.differs()
+	}
+}
+
 // point adds p at depth; the points below it that stand open are its own.
 func (r *tapReader) point(p *tapPoint, depth, indent int) {
 	level := r.level(depth)
-	r.close(depth + 1)
-	if len(r.levels) > depth+1 {
-		p.below = r.levels[depth+1].points
-		r.levels = r.levels[:depth+1]
-	}
+	r.take(p, depth)
 	level.points = append(level.points, p)
+	level.seen++
 	level.subtest, level.brace = "", nil
 	if strings.HasSuffix(p.name, " {") {
 		level.brace = p
@@ -164,18 +178,29 @@ func (r *tapReader) point(p *tapPoint, depth, indent int) {
 func (r *tapReader) closeBrace(depth int) {
 	p := r.level(depth).brace
 	r.level(depth).brace = nil
-	r.close(depth + 1)
 	if len(r.levels) > depth+1 {
 		p.name = strings.TrimSuffix(p.name, " {")
-		p.below = r.levels[depth+1].points
+		r.take(p, depth)
+	}
+}
+
+// take gives p at depth what stands open below it.
+func (r *tapReader) take(p *tapPoint, depth int) {
+	r.close(depth+1, p.result)
+	if len(r.levels) > depth+1 {
+		below := r.levels[depth+1]
+		r.checkPlan(below, p.name, p.result)
+		p.below = append(p.below, below.points...)
 		r.levels = r.levels[:depth+1]
 	}
 }
 
-// close folds every level below depth into the one above it, under the name that its comment gave: nothing closes them any more.
-func (r *tapReader) close(depth int) {
+// close folds every level below depth into the one above it, under the name that its comment gave: nothing closes them any more. What they are part of
+// ended as result says.
+func (r *tapReader) close(depth int, result Result) {
 	for d := len(r.levels) - 1; d > depth; d-- {
 		above, open := r.levels[d-1], r.levels[d].points
+		r.checkPlan(r.levels[d], above.subtest, result)
 		if len(open) > 0 {
 			above.points = append(above.points, &tapPoint{name: above.subtest, below: open, result: Passed})
 		}
@@ -212,31 +237,36 @@ func readPoint(text string) *tapPoint {
 		rest = strings.TrimLeft(digits, " ")
 	}
 	rest = strings.TrimPrefix(rest, "- ")
-	if i := directive(rest); i >= 0 {
-		word, _, _ := strings.Cut(strings.ToLower(strings.TrimLeft(rest[i+1:], " ")), " ")
-		switch {
-		case strings.HasPrefix(word, "skip"):
-			p.result = Skipped
-			rest = rest[:i]
-		case strings.HasPrefix(word, "todo"):
-			p.result = Todo
-			rest = rest[:i]
-		case strings.HasPrefix(word, "time="):
-			rest = rest[:i]
-		}
+	name, result := directive(rest)
+	p.name, p.result = unescapeTAP(strings.TrimSpace(name)), cmp.Or(result, p.result)
+	if name != rest && strings.HasSuffix(rest, " {") { // vitest opens its subtests after the time
+		p.name += " {"
 	}
-	p.name = unescapeTAP(strings.TrimSpace(rest))
 	return p
 }
 
-// directive finds the last # that is not escaped and follows a blank, or begins the text.
-func directive(s string) int {
-	for i := len(s) - 1; i >= 0; i-- {
-		if s[i] == '#' && (i == 0 || s[i-1] == ' ') {
-			return i
+// directive cuts a description at its first directive: a # that is not escaped, follows a blank or begins the text, and has skip, todo or a
+// time behind it. What a reason holds is no directive; a time may have one after it.
+func directive(s string) (name string, r Result) {
+	name = s
+	for i := range len(s) {
+		if s[i] != '#' || i > 0 && s[i-1] != ' ' {
+			continue
+		}
+		begins := func(word string) bool {
+			text := strings.TrimLeft(s[i+1:], " ")
+			return len(text) >= len(word) && strings.EqualFold(text[:len(word)], word)
+		}
+		switch before := s[:min(i, len(name))]; {
+		case begins("skip"):
+			return before, Skipped
+		case begins("todo"):
+			return before, Todo
+		case begins("time="):
+			name = before
 		}
 	}
-	return -1
+	return name, ""
 }
 
 func unescapeTAP(s string) string {
@@ -268,7 +298,7 @@ func stripANSI(s string) string {
 // collect adds the leaves below prefix. A parent counts only where it failed and nothing below it did: a hook, or a plan of its own.
 func (r *tapReader) collect(su *suite, points []*tapPoint, prefix string, in Input) (failed bool) {
 	for _, p := range points {
-		name := relative(p.name, in.Workspace)
+		name := plain(p.name, in.Workspace)
 		id := cutTAP(prefix + name)
 		if len(p.below) > 0 {
 			below := r.collect(su, p.below, id+" > ", in)

@@ -11,7 +11,7 @@ import (
 )
 
 // ParserVersion is raised by hand when a parser, or a rule of passing, may judge an equal run differently. It is in the key of scores.
-const ParserVersion = 4
+const ParserVersion = 5
 
 // An Input is everything about one run of a test that a verdict may depend on.
 type Input struct {

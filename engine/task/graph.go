@@ -54,7 +54,7 @@ func (o *Object) Address(i int) Address {
 	return Address{Block: o.Block, Index: o.Index, Step: o.Steps[i].Name}
 }
 
-// Add appends t, or returns the task of equal structure that is there already: same spec, same dependencies in the same roles, same conditions.
+// Add appends t, or returns the task of equal structure that is there already: same spec, same dependencies in the same roles, same conditions, same Apart.
 func (g *Graph) Add(t Task) ID {
 	for _, d := range t.Deps {
 		if d.On < 0 || int(d.On) >= len(g.Tasks) {
@@ -95,6 +95,7 @@ func (g *Graph) structure(t *Task) digest.Digest {
 		e.Bool("not", c.Not)
 	}
 	e.Bytes("edges", b)
+	e.String("apart", t.Apart)
 	return e.Sum()
 }
 

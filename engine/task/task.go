@@ -52,6 +52,7 @@ type Task struct {
 	MaxAge  time.Duration // a record older than this is expired; 0 for never
 	NoCache bool          // a result may not be recorded (its precondition is not known before it starts)
 	Timeout time.Duration // the longest a run may take, for the planner's estimate; 0 if unknown
+	Apart   string        // keeps it from being one task with an equal one whose Apart differs: the record of either serves both
 }
 
 // Use says what of a dependency enters the key of its dependent.

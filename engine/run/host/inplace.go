@@ -4,7 +4,9 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -30,6 +32,9 @@ func (s *InPlace) Run(ctx context.Context, c *run.Command, dir string, env []str
 		return nil, context.Cause(ctx)
 	}
 	program, err := lookPath(c.Argv[0], dir, env)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = &run.NotFound{Program: c.Argv[0]}
+	}
 	if err != nil {
 		return nil, err
 	}

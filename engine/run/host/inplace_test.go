@@ -49,6 +49,12 @@ func TestInPlaceCannotStart(t *testing.T) {
 	if missing, ok := errors.AsType[*run.NotFound](err); !ok || missing.Program != "no-such-program" || missing.Path != "/nowhere" {
 		t.Errorf("got %v", err)
 	}
+	for _, program := range []string{"/nowhere/program", "./no-such-program"} {
+		_, err := here.Run(t.Context(), &run.Command{Argv: []string{program}}, t.TempDir(), []string{"PATH=/nowhere"})
+		if missing, ok := errors.AsType[*run.NotFound](err); !ok || missing.Program != program || missing.Path != "" {
+			t.Errorf("%s: got %v", program, err)
+		}
+	}
 	if _, err := here.Run(t.Context(), &run.Command{Argv: []string{"sh"}}, "/no/such/dir", os.Environ()); err == nil {
 		t.Error("it ran in no directory")
 	}
