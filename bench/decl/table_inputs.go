@@ -104,7 +104,7 @@ var commandAttrs = []AttrDef{
 	{Name: "command", Type: Strings, Required: true, Keyed: true, Doc: "Program and arguments; no shell."},
 	{Name: "cwd", Type: String, Keyed: true, Default: "the workspace", Doc: "Where it runs, relative to the workspace's tree."},
 	{Name: "env", Type: Env, NoneOf: FixedEnv, Keyed: true, Doc: "Environment, over the runtime's."},
-	{Name: "network", Type: Bool, Keyed: true, Default: "false; fetch and runtime.prepare: true", Doc: "Whether it may use the network."},
+	{Name: "network", Type: Bool, Keyed: true, Default: "false; fetch and runtime.prepare: true", Doc: "Whether it may use the network. Where it may, the variables of the machine's proxies and mirrors are passed on, unkeyed."},
 	{Name: "timeout", Type: Duration, Keyed: true, Default: `"30m"`, Doc: "Its time limit."},
 	{Name: "idle_timeout", Type: Duration, Keyed: true, Default: "off", Doc: "How long it may print nothing."},
 	{Name: "cpus", Type: Number, Keyed: true, Doc: "Limit of cores; in the key if set."},

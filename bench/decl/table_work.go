@@ -115,7 +115,8 @@ var taskBlock = BlockDef{Type: "task", Label: true, Common: true, Doc: "A comman
 	{Name: "command", Type: Strings, Required: true, Keyed: true, Doc: "Program and arguments; no shell."},
 	{Name: "inputs", Type: Strings, Keyed: true, Doc: "Files and globs that it reads, relative to the workspace. Of a link, what it leads to is read too."},
 	{Name: "outputs", Type: Strings, Keyed: true, Doc: "Files that it writes. They are removed before it runs and must exist after it."},
-	{Name: "env", Type: Env, NoneOf: FixedEnv, Keyed: true, Doc: "Environment, over the runtime's."},
+	{Name: "env", Type: Env, NoneOf: FixedEnv, Keyed: true, Doc: "Environment, over the runtime's. `GOSUMDB` and `GONOSUMDB` are passed on; to a task in place, which has the network, " +
+		"so are the variables of proxies and mirrors (`HTTP_PROXY`, `GOPROXY`, `PIP_INDEX_URL` and the like)."},
 	{Name: "runtime", Type: RefType, Refs: []string{"runtime"}, Doc: "What it runs in; without one, this machine as it is."},
 	{Name: "sandbox", Type: Bool, Keyed: true, Default: "false", Doc: "Runs it in a scratch directory that holds the declared inputs only."},
 	{Name: "cache", Type: Bool, Default: "outputs up to 64 KiB", Doc: "Stores large outputs too, so that they can be restored."},

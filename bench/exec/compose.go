@@ -5,11 +5,11 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strings"
 
 	"pbuild/bench/kind"
 	"pbuild/bench/verdict"
 	"pbuild/engine/digest"
+	"pbuild/engine/run"
 	"pbuild/engine/task"
 	"pbuild/engine/tree"
 )
@@ -89,11 +89,11 @@ func (c *composer) read(ctx context.Context, blobs task.Blobs, a *task.Attempt) 
 	return nil
 }
 
-// protect takes the globs that count: one with "~" before it only where base_test has no path that matches.
+// protect takes the globs that hold for base_test. What a patch has is put back whether or not what a build has would be.
 func (c *composer) protect(patterns []string) error {
 	for _, p := range patterns {
-		bare, conditional := strings.CutPrefix(p, "~")
-		g, err := newGlobs([]string{bare})
+		parsed := run.ParseReset(p)
+		g, err := newGlobs([]string{parsed.Pattern})
 		if err != nil {
 			return err
 		}
@@ -105,8 +105,8 @@ func (c *composer) protect(patterns []string) error {
 			}
 			return false
 		}
-		if !conditional || !present() {
-			c.globs = append(c.globs, bare)
+		if !parsed.Unless || !present() {
+			c.globs = append(c.globs, parsed.Pattern)
 		}
 	}
 	return nil
@@ -129,11 +129,12 @@ func (c *composer) compose() ([]tree.Edit, composed) {
 		}
 	}
 	for _, p := range c.paths() {
+		same := c.candidate[p] == c.baseTest[p]
 		switch {
-		case !c.protected(p):
+		case same && !c.golds[p] || !c.protected(p): // most of a tree is the same, and need not be matched
 		case c.exempt(p):
 			did.Exempt = append(did.Exempt, p)
-		case c.candidate[p] != c.baseTest[p]:
+		case !same:
 			if c.baseTest[p].Mode != 0 {
 				// A file or link that the candidate put in the place of a directory above goes.
 				for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
@@ -158,5 +159,5 @@ func (c *composer) paths() []string {
 
 // touched says whether the candidate had changed a protected path.
 func (c *composer) touched() bool {
-	return slices.ContainsFunc(c.paths(), func(p string) bool { return c.protected(p) && !c.exempt(p) && c.candidate[p] != c.base[p] })
+	return slices.ContainsFunc(c.paths(), func(p string) bool { return c.candidate[p] != c.base[p] && c.protected(p) && !c.exempt(p) })
 }

@@ -64,34 +64,34 @@ func (e *Environ) command(c *kind.Command, r *kind.Runtime) (*run.Command, error
 			out.Forward = append(out.Forward, filepath.Join(e.Home, f))
 		}
 	}
-	if err := e.declared(out.Env, &out.Secrets, c, r.Path); err != nil {
+	if err := e.declared(out, c, r.Path); err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-// declared lays over env what the command declares: PATH, values, variables that pass by name, and secrets, whose values it also appends to secrets.
-func (e *Environ) declared(env map[string]string, secrets *[][]byte, c *kind.Command, path string) error {
+// declared lays over out's environment what the command declares: PATH, values, variables that pass by name, and secrets, whose values the log is not to show.
+func (e *Environ) declared(out *run.Command, c *kind.Command, path string) error {
 	if path == "" {
 		path = run.AbsolutePath(e.Getenv("PATH"))
 	}
-	env["PATH"] = path
+	out.Env["PATH"] = path
 	for _, n := range c.PassEnv {
 		if v := e.Getenv(n); v != "" {
-			env[n] = v
+			out.Env[n] = v
 		}
 	}
 	for n, v := range c.Env {
-		env[n] = v
+		out.Env[n] = v
 	}
 	for n, variable := range c.SecretEnv {
 		if c.Secrets == nil {
 			return fmt.Errorf("no value for the sensitive variable %s", variable)
 		}
 		v := c.Secrets(variable)
-		env[n] = v
+		out.Env[n] = v
 		if len(v) >= 6 {
-			*secrets = append(*secrets, []byte(v))
+			out.Secrets = append(out.Secrets, []byte(v))
 		}
 	}
 	return nil

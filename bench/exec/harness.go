@@ -87,9 +87,10 @@ type manifestReader func(content []byte) ([]string, error)
 
 var manifests = map[string]manifestReader{
 	"go.mod":           goMod,
-	"Cargo.toml":       tomlTables(cargoTables),
-	"package.json":     packageJSON,
-	"pyproject.toml":   tomlTables(pyprojectTables),
+	"go.work":          goWork,
+	"Cargo.toml":       cargoToml.read(toml.Unmarshal),
+	"package.json":     packageJSON.read(json.Unmarshal),
+	"pyproject.toml":   pyprojectToml.read(toml.Unmarshal),
 	"pom.xml":          pomXML,
 	"entry_points.txt": entryPoints,
 }
@@ -99,39 +100,109 @@ func goMod(content []byte) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []string
-	for _, r := range f.Replace {
-		out = append(out, strings.TrimSpace("replace "+strings.TrimSpace(r.Old.Path+" "+r.Old.Version)+" => "+r.New.Path+" "+r.New.Version))
-	}
-	return out, nil
+	return replaces(f.Replace), nil
 }
 
-// Tables by their keys; a star at the end stands for every key that begins so.
-var (
-	cargoTables = [][]string{
-		{"patch"}, {"replace"}, {"package", "build"}, {"package", "links"}, {"package", "autotests"}, {"build-dependencies"}, {"target", "*", "build-dependencies"},
-		{"lib", "path"}, {"lib", "harness"}, {"lib", "test"}, {"lib", "doctest"}, {"bin", "*", "test"}, {"bin", "*", "harness"},
-		{"test", "*", "path"}, {"test", "*", "harness"}, {"test", "*", "test"}, {"test", "*", "required-features"},
+func goWork(content []byte) ([]string, error) {
+	f, err := modfile.ParseWork("go.work", content, nil)
+	if err != nil {
+		return nil, err
 	}
-	pyprojectTables = [][]string{{"tool", "pytest*"}, {"project", "entry-points"}, {"tool", "poetry", "plugins"}, {"tool", "pdm", "scripts"}, {"tool", "hatch", "build", "hooks"}}
+	return replaces(f.Replace), nil
+}
+
+func replaces(list []*modfile.Replace) (out []string) {
+	for _, r := range list {
+		out = append(out, strings.TrimSpace("replace "+strings.TrimSpace(r.Old.Path+" "+r.Old.Version)+" => "+r.New.Path+" "+r.New.Version))
+	}
+	return out
+}
+
+// A tables names what of a manifest counts by its keys; a star at the end of a key stands for every key that begins so.
+type tables struct {
+	steering [][]string
+	sources  [][]string // of these only what does not come from a registry by its own name
+}
+
+var (
+	cargoToml = tables{
+		steering: [][]string{
+			{"patch"}, {"replace"}, {"package", "build"}, {"package", "links"}, {"package", "autotests"}, {"build-dependencies"}, {"target", "*", "build-dependencies"},
+			{"lib", "path"}, {"lib", "harness"}, {"lib", "test"}, {"lib", "doctest"}, {"bin", "*", "test"}, {"bin", "*", "harness"},
+			{"test", "*", "path"}, {"test", "*", "harness"}, {"test", "*", "test"}, {"test", "*", "required-features"},
+			{"dependencies", "*", "path"}, {"dependencies", "*", "git"}, {"dev-dependencies", "*", "path"}, {"dev-dependencies", "*", "git"},
+			{"target", "*", "dependencies", "*", "path"}, {"target", "*", "dependencies", "*", "git"},
+			{"target", "*", "dev-dependencies", "*", "path"}, {"target", "*", "dev-dependencies", "*", "git"},
+			{"workspace", "dependencies", "*", "path"}, {"workspace", "dependencies", "*", "git"},
+		},
+	}
+	pyprojectToml = tables{
+		steering: [][]string{
+			{"tool", "pytest*"}, {"tool", "tox"}, {"build-system", "backend-path"},
+			{"project", "entry-points"}, {"project", "scripts"}, {"project", "gui-scripts"},
+			{"tool", "poetry", "plugins"}, {"tool", "poetry", "scripts"}, {"tool", "pdm", "scripts"}, {"tool", "hatch", "build", "hooks"},
+			{"tool", "uv", "sources"}, {"tool", "uv", "override-dependencies"},
+			{"tool", "poetry", "dependencies", "*", "path"}, {"tool", "poetry", "dependencies", "*", "git"},
+			{"tool", "poetry", "dev-dependencies", "*", "path"}, {"tool", "poetry", "dev-dependencies", "*", "git"},
+			{"tool", "poetry", "group", "*", "dependencies", "*", "path"}, {"tool", "poetry", "group", "*", "dependencies", "*", "git"},
+		},
+		sources: [][]string{{"project", "dependencies"}, {"project", "optional-dependencies"}, {"dependency-groups"}, {"build-system", "requires"}},
+	}
+	packageJSON = tables{
+		steering: [][]string{
+			{"scripts"}, {"overrides"}, {"resolutions"}, {"pnpm", "overrides"}, {"pnpm", "patchedDependencies"},
+			{"mocha"}, {"jest"}, {"ava"}, {"vitest"}, {"tap"}, {"nyc", "require"}, {"babel", "plugins"}, {"babel", "presets"},
+		},
+		sources: [][]string{{"dependencies"}, {"devDependencies"}, {"optionalDependencies"}, {"peerDependencies"}},
+	}
 )
 
-func tomlTables(tables [][]string) manifestReader {
+func (t *tables) read(unmarshal func([]byte, any) error) manifestReader {
 	return func(content []byte) ([]string, error) {
 		var doc map[string]any
-		if err := toml.Unmarshal(content, &doc); err != nil {
+		if err := unmarshal(content, &doc); err != nil {
 			return nil, err
 		}
 		var out []string
-		for _, keys := range tables {
-			out = append(out, leaves(nil, doc, keys)...)
+		add := func(name []string, value any) {
+			shown, err := json.Marshal(value)
+			if err != nil { // a number that JSON lacks
+				shown = fmt.Append(nil, value)
+			}
+			out = append(out, strings.Join(name, ".")+" = "+string(shown))
+		}
+		for _, keys := range t.steering {
+			leaves(nil, doc, keys, add)
+		}
+		for _, keys := range t.sources {
+			leaves(nil, doc, keys, func(name []string, value any) {
+				for _, v := range each(value) {
+					if foreign(v) {
+						add(name, v)
+					}
+				}
+			})
 		}
 		return out, nil
 	}
 }
 
-// leaves lists the values below keys, each with its full name. An array of tables is one table, of which each goes by its name.
-func leaves(name []string, value any, keys []string) (out []string) {
+// each are the values of an array, or the one that is none.
+func each(value any) []any {
+	if array, ok := value.([]any); ok {
+		return array
+	}
+	return []any{value}
+}
+
+// foreign says whether what a dependency is taken from is a path, an address or another package. In npm's workspaces and catalogs it is only a version.
+func foreign(value any) bool {
+	s, _ := value.(string)
+	return strings.ContainsAny(s, ":/") && !strings.HasPrefix(s, "workspace:") && !strings.HasPrefix(s, "catalog:")
+}
+
+// leaves visits the values below keys, each with its full name. An array of tables is one table, of which each goes by its name.
+func leaves(name []string, value any, keys []string, visit func(name []string, value any)) {
 	if array, ok := value.([]map[string]any); ok {
 		table := map[string]any{}
 		for _, t := range array {
@@ -141,14 +212,10 @@ func leaves(name []string, value any, keys []string) (out []string) {
 	}
 	table, ok := value.(map[string]any)
 	if !ok {
-		if len(keys) > 0 {
-			return nil
+		if len(keys) == 0 {
+			visit(name, value)
 		}
-		shown, err := json.Marshal(value)
-		if err != nil { // a number that JSON lacks
-			shown = fmt.Append(nil, value)
-		}
-		return []string{strings.Join(name, ".") + " = " + string(shown)}
+		return
 	}
 	for k, v := range table {
 		rest := keys
@@ -159,21 +226,8 @@ func leaves(name []string, value any, keys []string) (out []string) {
 			}
 			rest = keys[1:]
 		}
-		out = append(out, leaves(append(slices.Clip(name), k), v, rest)...)
+		leaves(append(slices.Clip(name), k), v, rest, visit)
 	}
-	return out
-}
-
-func packageJSON(content []byte) ([]string, error) {
-	var doc map[string]any
-	if err := json.Unmarshal(content, &doc); err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, keys := range [][]string{{"scripts"}, {"overrides"}, {"resolutions"}, {"pnpm", "overrides"}, {"mocha"}, {"jest"}, {"ava"}} {
-		out = append(out, leaves(nil, doc, keys)...)
-	}
-	return out, nil
 }
 
 // entryPoints lists the plugins that an installed package has for pytest, which loads those of packages in the workspace too.
@@ -192,7 +246,7 @@ func entryPoints(content []byte) (out []string, _ error) {
 	return out, nil
 }
 
-// pomXML lists plugins and extensions, each with all that it is told, and where tests are.
+// pomXML lists plugins and extensions, each with all that it is told, where tests are, and what the machine that runs them or its class path is given.
 func pomXML(content []byte) ([]string, error) {
 	d := xml.NewDecoder(bytes.NewReader(content))
 	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
@@ -217,7 +271,7 @@ func pomXML(content []byte) ([]string, error) {
 	}
 }
 
-var pomElements = []string{"plugin", "extension", "testSourceDirectory", "testOutputDirectory", "testResource"}
+var pomElements = []string{"plugin", "extension", "testSourceDirectory", "testOutputDirectory", "testResource", "argLine", "jvm", "relativePath", "systemPath"}
 
 // pomProperty says whether a property steers the plugins that run tests, which no plugin's configuration need name.
 func pomProperty(name string) bool {

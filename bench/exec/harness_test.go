@@ -41,6 +41,28 @@ func TestHarnessEdits(t *testing.T) {
 			"pom.xml: maven.test.skip: true|pom.xml: testSourceDirectory: evil"},
 		{"maven: a plugin", "pom.xml", plugin, strings.Replace(plugin, "<artifactId>", "<configuration><skipTests>true</skipTests></configuration><artifactId>", 1), plugin, "pom.xml: plugin:"},
 		{"maven: spaces and comments", "pom.xml", plugin, strings.Replace(plugin, "<plugin>", "<plugin>\n  <!-- why -->\n  ", 1), plugin, ""},
+		{"go: a replace in go.work", "go.work", "go 1.21\nuse .\nreplace a => ./b\n", "go 1.21\nuse .\nuse ./c\nreplace a => ./b\nreplace c => ./d\n", "", "go.work: replace c => ./d"},
+		{"npm: patches and plugins", "package.json", `{"nyc":{"all":true}}`,
+			`{"pnpm":{"patchedDependencies":{"chai@1":"x.patch"}},"vitest":{"globals":true},"nyc":{"all":false,"require":["./x"]},"babel":{"plugins":["./x"],"comments":true}}`, "",
+			`package.json: babel.plugins = ["./x"]|package.json: nyc.require = ["./x"]|package.json: pnpm.patchedDependencies.chai@1 = "x.patch"|package.json: vitest.globals = true`},
+		{"npm: where dependencies are from", "package.json", `{"dependencies":{"old":"file:./old","kept":"1"}}`,
+			`{"dependencies":{"old":"file:./old","kept":"^2 || 3","gold":"link:../g"},"devDependencies":{"chai":"git+https://x/y","a":"user/repo","b":"npm:evil@1","c":"workspace:*","d":"latest"}}`,
+			`{"dependencies":{"gold":"link:../g"}}`, `package.json: devDependencies.a = "user/repo"|package.json: devDependencies.b = "npm:evil@1"|package.json: devDependencies.chai = "git+https://x/y"`},
+		{"python: scripts and sources", "pyproject.toml", "",
+			"[project]\nscripts={pytest='evil:main'}\n[tool.poetry.scripts]\npytest='evil:main'\n[tool.uv.sources]\npytest={path='evil'}\n[tool.uv]\noverride-dependencies=['x']\n" +
+				"[build-system]\nbuild-backend='setuptools.build_meta'\nbackend-path=['.']\n[tool.tox]\nlegacy_tox_ini='x'\n", "",
+			`pyproject.toml: build-system.backend-path = ["."]|pyproject.toml: project.scripts.pytest = "evil:main"|pyproject.toml: tool.poetry.scripts.pytest = "evil:main"|` +
+				`pyproject.toml: tool.tox.legacy_tox_ini = "x"|pyproject.toml: tool.uv.override-dependencies = ["x"]|pyproject.toml: tool.uv.sources.pytest.path = "evil"`},
+		{"python: where dependencies are from", "pyproject.toml", "[project]\nversion='1'\n",
+			"[project]\nversion='2'\ndependencies=['attrs>=1; python_version<\"3\"','pytest @ file:///x']\n[tool.poetry.group.dev.dependencies]\npytest={path='evil'}\nx='^1'\n[tool.black]\nline=1\n", "",
+			`pyproject.toml: project.dependencies = "pytest @ file:///x"|pyproject.toml: tool.poetry.group.dev.dependencies.pytest.path = "evil"`},
+		{"cargo: where dependencies are from", "Cargo.toml", "[dependencies]\nold={path='old'}\nlog='1'\n",
+			"[package]\nversion='2'\n[dependencies]\nold={path='old'}\nlog={version='2',features=['std']}\nassert={path='evil'}\n[dev-dependencies]\nnew='1'\nassert={git='x'}\n[target.x.dependencies]\ny={path='z'}\n", "",
+			`Cargo.toml: dependencies.assert.path = "evil"|Cargo.toml: dev-dependencies.assert.git = "x"|Cargo.toml: target.x.dependencies.y.path = "z"`},
+		{"maven: the machine and its class path", "pom.xml", "<project><parent><relativePath>../pom.xml</relativePath></parent></project>",
+			"<project><parent><version>2</version><relativePath>evil</relativePath></parent><properties><argLine>-javaagent:x</argLine><jvm>./java</jvm><guava.version>2</guava.version></properties>" +
+				"<dependencies><dependency><artifactId>new</artifactId></dependency><dependency><systemPath>x.jar</systemPath></dependency></dependencies></project>", "",
+			"pom.xml: argLine: -javaagent:x|pom.xml: jvm: ./java|pom.xml: relativePath: evil|pom.xml: systemPath: x.jar"},
 		{"removed", "go.mod", "module m\nreplace a => ./b\n", "", "", ""},
 		{"no manifest", "lib/go.mod.txt", "", "replace a => b", "", ""},
 	} {

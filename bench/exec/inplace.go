@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"pbuild/bench/kind"
+	"pbuild/bench/verdict"
 	"pbuild/engine/digest"
 	"pbuild/engine/run"
 	"pbuild/engine/task"
@@ -19,6 +20,9 @@ import (
 
 // maxStored is the largest output of a task that is stored without cache = true, in bytes.
 const maxStored = 64 << 10
+
+// maxLog is where the log of a task is cut, in bytes.
+const maxLog = 10 << 20
 
 // Tasks runs Makefile-style tasks: in the workspace directory, in place, or in a sandbox that holds only the declared inputs.
 type Tasks struct {
@@ -35,11 +39,14 @@ type Tasks struct {
 
 func (t *Tasks) Run(ctx context.Context, a *task.Attempt) (task.Outcome, error) {
 	spec := a.Task.Spec.(*kind.TaskSpec)
-	cmd := &run.Command{Env: map[string]string{}, Limits: run.Limits{Wall: spec.Timeout, Output: 10 << 20}, Log: a.Log}
-	declared := kind.Command{Env: spec.Env, PassEnv: spec.PassEnv, SecretEnv: spec.SecretEnv, Secrets: spec.Secrets}
-	if err := t.Environ.declared(cmd.Env, &cmd.Secrets, &declared, spec.Runtime.Path); err != nil {
+	cmd, err := t.Environ.command(&kind.Command{
+		Argv: spec.Argv, Env: spec.Env, PassEnv: spec.PassEnv, SecretEnv: spec.SecretEnv, Secrets: spec.Secrets,
+		Network: !spec.Sandbox, Timeout: spec.Timeout, OutputLimit: maxLog,
+	}, &spec.Runtime)
+	if err != nil {
 		return task.Outcome{}, err
 	}
+	cmd.Log = a.Log
 	if stale := t.stale(a); stale != "" && !spec.Sandbox {
 		return task.Outcome{Status: task.Failed, Reason: "its input " + stale + " is there, left by a task that is no longer needed: remove it"}, nil
 	}
@@ -47,11 +54,10 @@ func (t *Tasks) Run(ctx context.Context, a *task.Attempt) (task.Outcome, error) 
 		return spoiled(task.Outcome{}, err)
 	}
 	var res *run.Result
-	var err error
 	if spec.Sandbox {
-		res, err = t.sandboxed(ctx, cmd, spec, a)
+		res, err = t.sandboxed(ctx, cmd, a)
 	} else {
-		res, err = t.inPlace(ctx, cmd, spec)
+		res, err = t.inPlace(ctx, cmd)
 	}
 	if err != nil {
 		return unstarted(t.Blobs, err)
@@ -62,6 +68,9 @@ func (t *Tasks) Run(ctx context.Context, a *task.Attempt) (task.Outcome, error) 
 			return out, err
 		}
 	}
+	if res.Truncated {
+		out.Flags = []string{verdict.FlagOutputTruncated}
+	}
 	if res.TimedOut != "" || res.Exit != 0 {
 		out.Status, out.Reason, out.Tail = task.Failed, "the command "+ended(res), tail(res.Log)
 		return out, nil
@@ -69,7 +78,7 @@ func (t *Tasks) Run(ctx context.Context, a *task.Attempt) (task.Outcome, error) 
 	return t.collect(out, a.Task)
 }
 
-func (t *Tasks) inPlace(ctx context.Context, cmd *run.Command, spec *kind.TaskSpec) (*run.Result, error) {
+func (t *Tasks) inPlace(ctx context.Context, cmd *run.Command) (*run.Result, error) {
 	if err := os.MkdirAll(t.Home, 0o777); err != nil {
 		return nil, err
 	}
@@ -78,7 +87,6 @@ func (t *Tasks) inPlace(ctx context.Context, cmd *run.Command, spec *kind.TaskSp
 	for name, value := range cmd.Env {
 		env = append(env, name+"="+value)
 	}
-	cmd.Argv = spec.Argv
 	return t.InPlace(ctx, cmd, t.Dir, env)
 }
 
@@ -213,7 +221,7 @@ func writeFile(name string, mode uint32, content []byte) error {
 }
 
 // sandboxed runs the command over a tree of the declared inputs alone, and lays the declared outputs into the workspace.
-func (t *Tasks) sandboxed(ctx context.Context, cmd *run.Command, spec *kind.TaskSpec, a *task.Attempt) (*run.Result, error) {
+func (t *Tasks) sandboxed(ctx context.Context, cmd *run.Command, a *task.Attempt) (*run.Result, error) {
 	inputs := slices.Clone(a.Task.Inputs)
 	for i := range a.Inputs {
 		if in := &a.Inputs[i]; isFile(in) && in.Status != "" {
@@ -230,7 +238,7 @@ func (t *Tasks) sandboxed(ctx context.Context, cmd *run.Command, spec *kind.Task
 	if err != nil {
 		return nil, err
 	}
-	cmd.Argv, cmd.Paths, cmd.Changes = spec.Argv, spec.Runtime.Paths, true
+	cmd.Changes = true
 	cmd.Start.Tree = inputTree
 	res, err := t.Runner.Run(ctx, cmd)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"pbuild/bench/kind"
+	"pbuild/bench/verdict"
 	"pbuild/engine/run"
 	"pbuild/engine/task"
 )
@@ -152,10 +153,37 @@ func TestTaskEnvironment(t *testing.T) {
 	if _, err := tasks.Run(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"HOME=" + tasks.Home, "TMPDIR=/tmp", "LANG=C.UTF-8", "TZ=UTC", "MODE=fast"} {
+	for _, want := range []string{"HOME=" + tasks.Home, "TMPDIR=/tmp", "LANG=C.UTF-8", "TZ=UTC", "MODE=fast", "GOSUMDB=sums", "GOPROXY=mirror"} {
 		if !slices.Contains(got, want) {
 			t.Errorf("environment %q lacks %s", got, want)
 		}
+	}
+}
+
+// A task in a sandbox has no network, and so none of the variables that are for it.
+func TestSandboxedTaskEnvironment(t *testing.T) {
+	b := newBench(t)
+	runner := &scripted{}
+	tasks := newTasks(t, nil)
+	tasks.Runner, tasks.Trees = runner, b.repo
+	a := taskAttempt(false)
+	a.Task.Spec.(*kind.TaskSpec).Sandbox = true
+	if _, err := tasks.Run(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	if c := runner.ran[0]; c.Network || c.Env["GOSUMDB"] != "sums" || c.Env["GOPROXY"] != "" || len(c.Forward) > 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestTaskWhoseLogIsCut(t *testing.T) {
+	tasks := newTasks(t, nil)
+	tasks.InPlace = func(context.Context, *run.Command, string, []string) (*run.Result, error) {
+		return &run.Result{Truncated: true}, nil
+	}
+	out, err := tasks.Run(t.Context(), taskAttempt(false))
+	if err != nil || !slices.Equal(out.Flags, []string{verdict.FlagOutputTruncated}) {
+		t.Errorf("%+v, %v", out, err)
 	}
 }
 

@@ -54,7 +54,8 @@ func TestDiagnostics(t *testing.T) {
 		{"p.jsonl", "{\"instance_id\":\"a\",\"model_patch\":\"\"}\n\n{\"instance_id\":\"a\",\"model_patch\":\"\"}\n", "p.jsonl:3:1: Instance predicted twice: \"a\" is predicted at p.jsonl:1 and again at p.jsonl:3."},
 		{"p.jsonl", "{\"model_patch\":\"\"}", "p.jsonl:1:1: Prediction without instance: "},
 		{"p.jsonl", "{\"instance_id\":\"a\"}", "p.jsonl:1:1: Prediction without patch: "},
-		{"p.jsonl", "{\"instance_id\":\"a\",\"model_patch\":[1]}", "p.jsonl:1:1: Patch is no string: model_patch of \"a\""},
+		{"p.jsonl", "{\"instance_id\":\"a\",\"model_patch\":[1]}", "p.jsonl:1:1: Patch is no text: model_patch of \"a\": it is to be a string or null"},
+		{"p.jsonl", "\n{\"instance_id\":\"a\",\"model_patch\":\"\\ud800\"}", "p.jsonl:2:1: Patch is no text: model_patch of \"a\": it holds \\ud800, half"},
 		{"p.jsonl", "{\"instance_id\":7}", "p.jsonl:1:1: Not a prediction: "},
 		{"p.jsonl", "[{}]", "p.jsonl:1:1: Not a prediction: "},
 	} {
@@ -95,9 +96,14 @@ func TestPatchBytes(t *testing.T) {
 
 func TestUnquoteSurrogates(t *testing.T) {
 	for in, want := range map[string]string{
-		`"\ud83d\ude00"`: "\U0001F600", `"\ud83dx"`: "\uFFFDx", `"\ud83d\u0041"`: "\uFFFDA", `"\ude00"`: "\uFFFD", `"\b\f\/\"\\\t\r\n"`: "\b\f/\"\\\t\r\n", `null`: "",
+		`"\ud83d\ude00"`: "\U0001F600", `"\ufffd"`: "\uFFFD", `"\b\f\/\"\\\t\r\n"`: "\b\f/\"\\\t\r\n", `null`: "",
 	} {
-		if got, ok := unquote(json.RawMessage(in)); !ok || string(got) != want {
+		if got, err := unquote(json.RawMessage(in)); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v", in, got, err)
+		}
+	}
+	for _, in := range []string{`"\ud83dx"`, `"\ud83d"`, `"\ud83d\u0041"`, `"\ud83d\ud83d"`, `"\ude00"`} {
+		if got, err := unquote(json.RawMessage(in)); err == nil {
 			t.Errorf("%s: %q", in, got)
 		}
 	}

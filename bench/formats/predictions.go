@@ -168,16 +168,16 @@ func (r *reader) entry(key string, raw []byte, line int) {
 	if patch == nil {
 		field, patch = "patch", e.Pro
 	}
-	var ok bool
-	switch p.Patch, ok = unquote(patch); {
+	var err error
+	switch p.Patch, err = unquote(patch); {
 	case p.Instance == "":
 		r.errorf(line, "Prediction without instance", "instance_id is missing or empty.")
 	case key != "" && p.Instance != key:
 		r.errorf(line, "Contradicting instance", "The key is %q, and instance_id %q.", key, p.Instance)
 	case patch == nil:
 		r.errorf(line, "Prediction without patch", "%q has neither model_patch nor patch. An empty patch is null or \"\".", p.Instance)
-	case !ok:
-		r.errorf(line, "Patch is no string", "%s of %q is to be a string or null.", field, p.Instance)
+	case err != nil:
+		r.errorf(line, "Patch is no text", "%s of %q: %v.", field, p.Instance, err)
 	default:
 		r.found = append(r.found, p)
 	}

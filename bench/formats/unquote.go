@@ -3,6 +3,8 @@ package formats
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -10,34 +12,34 @@ import (
 
 // unquote returns the bytes of a JSON string that is already known to be well formed, or nothing for null. Unlike encoding/json it leaves
 // bytes that are not UTF-8 as they are: a patch to a Latin-1 file is worth nothing with U+FFFD in it. An escaped surrogate without its other
-// half, which no bytes stand for, becomes U+FFFD.
-func unquote(raw json.RawMessage) ([]byte, bool) {
+// half, for which no bytes stand, is an error.
+func unquote(raw json.RawMessage) ([]byte, error) {
 	if raw == nil || string(raw) == "null" {
-		return nil, true
+		return nil, nil
 	}
 	if len(raw) < 2 || raw[0] != '"' {
-		return nil, false
+		return nil, errors.New("it is to be a string or null")
 	}
 	s := raw[1 : len(raw)-1]
 	out := make([]byte, 0, len(s))
 	for len(s) > 0 {
 		i := bytes.IndexByte(s, '\\')
 		if i < 0 {
-			return append(out, s...), true
+			return append(out, s...), nil
 		}
 		out, s = append(out, s[:i]...), s[i+1:]
 		switch c := s[0]; c {
 		case 'u':
-			u := hex4(s[1:])
+			u, escape := hex4(s[1:]), s[:5]
 			s = s[5:]
 			if utf16.IsSurrogate(u) {
-				both := rune(utf8.RuneError)
-				if len(s) >= 6 && s[0] == '\\' && s[1] == 'u' {
-					both = utf16.DecodeRune(u, hex4(s[2:]))
+				if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
+					return nil, noCharacter(escape)
 				}
-				if u = both; both != utf8.RuneError {
-					s = s[6:]
+				if u = utf16.DecodeRune(u, hex4(s[2:])); u == utf8.RuneError {
+					return nil, noCharacter(escape)
 				}
+				s = s[6:]
 			}
 			out = utf8.AppendRune(out, u)
 			continue
@@ -48,7 +50,11 @@ func unquote(raw json.RawMessage) ([]byte, bool) {
 		}
 		s = s[1:]
 	}
-	return out, true
+	return out, nil
+}
+
+func noCharacter(escape []byte) error {
+	return fmt.Errorf("it holds \\%s, half of a surrogate pair, which stands for no character", escape)
 }
 
 func hex4(s []byte) rune {

@@ -122,7 +122,7 @@ type TestSpec struct {
 	Command Command
 	Reports []string // declared report files
 	Watch   []string // globs of tools that prepare may have installed, of which the result says what was altered
-	Protect []string // globs reset to Tree before the test; "~" before one: only where Tree has no path that matches
+	Protect []string // globs reset to Tree before the test, as run.ParseReset reads them
 	Attempt int      // from 0
 }
 

@@ -26,7 +26,7 @@ var (
 	Sample         = &task.Kind{Name: "sample", Version: 1, Frozen: true} // what cannot be recomputed
 	Extract        = &task.Kind{Name: "extract", Version: 1, Pure: true}
 	Compose        = &task.Kind{Name: "compose", Version: 2, Pure: true}
-	Outcome        = &task.Kind{Name: "outcome", Version: 3, Pure: true}
+	Outcome        = &task.Kind{Name: "outcome", Version: 4, Pure: true}
 	Handshake      = &task.Kind{Name: "handshake", Version: 1}
 	Report         = &task.Kind{Name: "report", Version: 2, Pure: true, Files: true}
 	Task           = &task.Kind{Name: "task", Version: 1, Files: true}

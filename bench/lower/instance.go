@@ -1,6 +1,8 @@
 package lower
 
 import (
+	"slices"
+
 	"pbuild/bench/decl"
 	"pbuild/bench/kind"
 	"pbuild/bench/verdict"
@@ -80,10 +82,11 @@ func (l *lowerer) instance(b *decl.Block, m member) *instance {
 	files, _ := get[[]string](l, b, "test_files", m.each)
 	more, _ := get[[]string](l, b, "test_data", m.each)
 	in.protect = protect(in.format, in.test.command.Argv, in.test.command.Cwd, files, more, own)
-	in.test.watch = installed(in.test.command.Argv, in.test.command.Cwd)
-	if in.build != nil {
-		in.build.watch = installed(nil, in.test.command.Cwd)
+	tools := installed(in.test.command.Argv, in.test.command.Cwd)
+	if in.build != nil { // which may make the test's program
+		in.build.watch = tools
 	}
+	in.test.watch = sorted(slices.Concat(tools, programs(in.test.command.Argv, in.test.command.Cwd)))
 	l.checkTest(t, m.each, in)
 	if s, ok := get[decl.Bytes](l, b, "problem_statement", m.each); ok {
 		in.statement = data(s)

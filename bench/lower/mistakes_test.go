@@ -365,20 +365,35 @@ func TestOrderEdgesOfAnInstance(t *testing.T) {
 func TestProtect(t *testing.T) {
 	for _, c := range []struct{ format, argv, cwd, want string }{
 		{"exit", "sh run.sh", "", "own/**"},
-		{"gotest", "go test ./...", "", "**/*_test.go **/testdata/** go.work* own/** ~vendor/**"},
-		{"gotest", "go test ./...", "a/b", "**/*_test.go **/testdata/** a/b/go.work* a/go.work* go.work* own/** ~a/b/vendor/** ~a/vendor/** ~vendor/**"},
+		{"gotest", "go test ./...", "", "**/*_test.go **/go.work* **/testdata/** own/** ~=**/vendor/** ~vendor/**"},
+		{"gotest", "go -C b test ./...", "a", "**/*_test.go **/go.work* **/testdata/** own/** ~=**/vendor/** ~a/b/vendor/** ~a/vendor/** ~vendor/**"},
 		{"junit", "python3 -m pytest -q", "", "**/*.pth **/.pytest.ini **/.pytest.toml **/conftest.py **/pytest.ini **/pytest.toml **/setup.cfg **/tox.ini " +
-			"_pytest.* _pytest/** own/** pytest.* pytest/** sitecustomize.* sitecustomize/** usercustomize.* usercustomize/**"},
-		{"junit", "mvn test", "a", ".mvn/** a/.mvn/** own/**"},
-		{"exit", "/usr/bin/cargo test", "", ".cargo/** own/** rust-toolchain rust-toolchain.toml"},
-		{"exit", "cargo test", "a", ".cargo/** a/.cargo/** a/rust-toolchain a/rust-toolchain.toml own/** rust-toolchain rust-toolchain.toml"},
-		{"tap", "npm test", "", ".mocharc.* .npmrc .pnpmfile.* .yarn/plugins/** .yarn/releases/** .yarnrc .yarnrc.yml ava.config.* jest.config.* own/** pnpm-workspace.yaml vitest.config.*"},
-		{"exit", "make test", "", "GNUmakefile Makefile makefile own/**"},
-		{"exit", "make -C sub -j4 test", "dir", "dir/sub/GNUmakefile dir/sub/Makefile dir/sub/makefile own/**"},
-		{"exit", "make -f build.mk --file=more.mk -fthird.mk", "", "build.mk more.mk own/** third.mk"},
+			"=**/{pytest,_pytest,sitecustomize,usercustomize}.{py*,*so} =**/{site,user}customize/** _pytest/** own/** pytest/** " +
+			"{pytest,_pytest,sitecustomize,usercustomize}.{py*,*so} {site,user}customize/** ~=**/_pytest/** ~=**/pytest/**"},
+		{"junit", "mvn test", "a", ".mvn/** =**/.mvn/** a/.mvn/** own/**"},
+		{"exit", "nice /usr/bin/cargo test", "", ".cargo/** =**/.cargo/** =**/rust-toolchain =**/rust-toolchain.toml own/** rust-toolchain rust-toolchain.toml"},
+		{"exit", "make test", "", "=**/GNUmakefile =**/Makefile =**/makefile GNUmakefile makefile own/**"},
+		{"exit", "timeout 60 make -skC sub -j4 test", "d", "=**/GNUmakefile =**/Makefile =**/makefile GNUmakefile d/GNUmakefile d/makefile d/sub/GNUmakefile d/sub/makefile makefile own/**"},
+		{"exit", "make -f x/build.mk --file=more.mk -kfthird.mk", "", "=**/GNUmakefile =**/Makefile =**/build.mk =**/makefile =**/more.mk =**/third.mk GNUmakefile makefile own/**"},
 	} {
 		if got := strings.Join(protect(c.format, strings.Fields(c.argv), c.cwd, []string{"own/**"}), " "); got != c.want {
-			t.Errorf("%s, %s in %q: got %s, want %s", c.format, c.argv, c.cwd, got, c.want)
+			t.Errorf("%s, %s in %q:\ngot  %s\nwant %s", c.format, c.argv, c.cwd, got, c.want)
+		}
+	}
+}
+
+// What a command's words do not say is protected by name; what they say is only where a build's additions count too.
+func TestPlaces(t *testing.T) {
+	for _, c := range []struct{ argv, cwd, want string }{
+		{"go|test|./...", "", ""},
+		{"go|test|./...", "a/b", "|a|a/b"},
+		{"make|-C|x|check", "a", "|a|a/x"},
+		{"make|-C=x/y", "", "|x|x/y"},
+		{"sh|-c|cd x && (cd 'y'; make --directory=z)", "", "|x|x/y|x/y/z|y|z"},
+		{"sh|-c|cd $DIR && cd .. && cd /tmp && make -C", "", ""},
+	} {
+		if got := strings.Join(places(strings.Split(c.argv, "|"), c.cwd), "|"); got != c.want {
+			t.Errorf("%s in %q: got %s, want %s", c.argv, c.cwd, got, c.want)
 		}
 	}
 }
@@ -388,10 +403,12 @@ func TestInstalled(t *testing.T) {
 		{"npm test", "", "node_modules/.bin/mocha", "yes"}, {"npm test", "", "node_modules/@x/y/z.js", "yes"}, {"npm test", "", "node_modules/.cache/x", "no"},
 		{"npm test", "a", "node_modules/x/i.js", "yes"}, {"npm test", "a", "a/node_modules/x/i.js", "yes"}, {"npm test", "a", "b/node_modules/x/i.js", "no"},
 		{".venv/bin/pytest", "", ".venv/bin/python", "yes"}, {"sh t", "", "venv/lib/python3.12/site-packages/_pytest/x.py", "yes"}, {"sh t", "", "venv/lib/python3.12/site-packages/calc/x.py", "no"},
-		{"./made/run", "sub", "sub/made/run", "yes"}, {"./made/run", "sub", "made/run", "no"}, {"/made/run", "", "made/run", "no"},
+		{"./made/run", "sub", "sub/made/run", "yes"}, {"/made/run", "", "made/run", "no"},
+		{"env A=1 made/run", "", "made/run", "yes"}, {"make -C sub", "", "sub/node_modules/x/i.js", "yes"},
 	} {
 		match := func(g string) bool { return doublestar.MatchUnvalidated(g, c.path) }
-		if got := slices.ContainsFunc(installed(strings.Fields(c.argv), c.cwd), match); got != (c.want == "yes") {
+		argv := strings.Fields(c.argv)
+		if got := slices.ContainsFunc(slices.Concat(installed(argv, c.cwd), programs(argv, c.cwd)), match); got != (c.want == "yes") {
 			t.Errorf("%s in %q: %s is watched: %t", c.argv, c.cwd, c.path, got)
 		}
 	}
@@ -404,8 +421,8 @@ func TestProgramsAreFoundInTheTextOfAShell(t *testing.T) {
 	}{
 		{"sh|-c|cd x && pytest -q --junitxml=r.xml", "**/conftest.py", true}, {"python3|-m|pytest", "**/conftest.py", true}, {"/venv/bin/py.test", "**/conftest.py", true},
 		{"mvn|test", "**/conftest.py", false},
-		{"sh|-c|cargo test | tee log", "**/.cargo/**", true}, {"sh|-c|make check", "**/Makefile", false},
-		{"sh|-c|pnpm test > log", ".npmrc", true}, {"node|--test", ".npmrc", false},
+		{"sh|-c|cargo test | tee log", "=**/.cargo/**", true}, {"sh|-c|cd x&&make check", "=**/Makefile", true}, {"sh|-c|cmake --build x", "=**/Makefile", true},
+		{"sh|maker.sh", "=**/Makefile", false}, {"sh|-c|pnpm test > log", ".npmrc", true}, {"node|--test", ".npmrc", false},
 	} {
 		if got := slices.Contains(protect("junit", strings.Split(c.argv, "|"), ""), c.glob); got != c.want {
 			t.Errorf("%s: %s is protected: %t", c.argv, c.glob, got)

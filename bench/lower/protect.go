@@ -2,47 +2,49 @@ package lower
 
 import (
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // protect are the globs of what is reset before a test: what the instance names, and what its format's runner reads that a candidate could use
-// to win without fixing (spec/verdicts.md, "What protects a verdict").
+// to win without fixing (spec/verdicts.md, "What protects a verdict"). By name and wherever it is, for what a command's text says of where it goes is little.
 func protect(format string, argv []string, cwd string, declared ...[]string) []string {
 	globs := slices.Concat(declared...)
-	program := ""
-	if len(argv) > 0 {
-		program = path.Base(argv[0])
-	}
+	dirs := places(argv, cwd)
 	switch {
 	case format == "gotest":
-		globs = append(globs, "**/*_test.go", "**/testdata/**")
-		for _, dir := range upwards(cwd) {
-			globs = append(globs, path.Join(dir, "go.work*"), "~"+path.Join(dir, "vendor/**"))
+		globs = append(globs, "**/*_test.go", "**/testdata/**", "**/go.work*", "~=**/vendor/**")
+		for _, dir := range dirs {
+			globs = append(globs, "~"+path.Join(dir, "vendor/**"))
 		}
 	case format == "junit" && (names(argv, "pytest") || names(argv, "py.test")):
 		globs = append(globs, pytestFiles...)
-		for _, dir := range slices.Compact([]string{"", cwd}) {
-			for _, module := range pytestModules {
-				globs = append(globs, path.Join(dir, module+".*"), path.Join(dir, module, "**"))
-			}
-		}
+		globs = append(globs, around(dirs, pythonModules...)...)
+		// The code under test may be pytest itself.
+		globs = append(append(globs, in(dirs, "pytest/**", "_pytest/**")...), "~=**/pytest/**", "~=**/_pytest/**")
 	}
-	switch {
-	case program == "cargo":
-		globs = append(globs, in(upwards(cwd), ".cargo/**", "rust-toolchain", "rust-toolchain.toml")...)
-	case program == "make" || program == "gmake":
-		globs = append(globs, makefiles(argv, cwd)...)
-	case names(argv, "cargo"): // a shell's text, which may go anywhere first; make's there may be generated, and is left alone
-		globs = append(globs, "**/.cargo/**")
+	if names(argv, "cargo") {
+		globs = append(globs, around(dirs, ".cargo/**", "rust-toolchain", "rust-toolchain.toml")...)
 	}
 	if slices.ContainsFunc(nodePrograms, func(p string) bool { return names(argv, p) }) {
-		globs = append(globs, in(upwards(cwd), nodeFiles...)...)
+		globs = append(globs, around(dirs, nodeFiles...)...)
 	}
 	if names(argv, "mvn") {
-		globs = append(globs, in(upwards(cwd), ".mvn/**")...)
+		globs = append(globs, around(dirs, ".mvn/**")...)
 	}
-	return sorted(globs)
+	return sorted(append(globs, makefiles(words(argv), dirs)...))
+}
+
+// around are the globs of files that a command reads in the directories in which it runs, or maybe elsewhere: there a patch's are put back, and what
+// the build adds, or prepare installed, stays.
+func around(dirs []string, files ...string) []string {
+	globs := in(dirs, files...)
+	for _, f := range files {
+		globs = append(globs, "=**/"+f)
+	}
+	return globs
 }
 
 // in are the files in each of the directories.
@@ -65,15 +67,29 @@ var (
 	}
 )
 
-// installed are the globs of the tools with which prepare may have filled the workspace and which the test runs, and of the program of the command itself, where it
-// is no tool of the machine: base's tree has none of them, and so nothing to put back. What tools write for themselves is not among them (node_modules/.cache).
+// installed are the globs of the tools with which prepare may have filled the workspace and which the test runs: base's tree has none of them, and so nothing to
+// put back. What tools write for themselves is not among them (node_modules/.cache).
 func installed(argv []string, cwd string) []string {
-	globs := in(upwards(cwd), "node_modules/.bin/**", "node_modules/[^.]*/**")
+	dirs := places(argv, cwd)
+	globs := in(dirs, "node_modules/.bin/**", "node_modules/[^.]*/**")
 	for _, venv := range []string{".venv", "venv"} {
-		globs = append(globs, in(upwards(cwd), venv+"/bin/**", venv+"/lib/python*/site-packages/{pytest,_pytest,pluggy}/**")...)
+		globs = append(globs, in(dirs, venv+"/bin/**", venv+"/lib/python*/site-packages/{pytest,_pytest,pluggy}/**")...)
 	}
-	if len(argv) > 0 && strings.Contains(argv[0], "/") && !path.IsAbs(argv[0]) && !isGlob(argv[0]) {
-		globs = append(globs, path.Join(cwd, argv[0]))
+	return sorted(globs)
+}
+
+// programs are the globs of what a command may run that is no tool of the machine, each a path that it names.
+func programs(argv []string, cwd string) []string {
+	var globs []string
+	for _, w := range words(argv) {
+		if !strings.Contains(w, "/") || path.IsAbs(w) || w[0] == '-' || !isPlain(w) {
+			continue
+		}
+		for _, dir := range places(argv, cwd) {
+			if p := path.Join(dir, w); filepath.IsLocal(p) && p != "." {
+				globs = append(globs, p)
+			}
+		}
 	}
 	return sorted(globs)
 }
@@ -83,8 +99,8 @@ var pytestFiles = []string{
 	"**/conftest.py", "**/pytest.ini", "**/.pytest.ini", "**/pytest.toml", "**/.pytest.toml", "**/tox.ini", "**/setup.cfg", "**/*.pth",
 }
 
-// pytestModules are loaded before any test is, from the directory in which Python starts before any other: as a source, a compiled file or a package.
-var pytestModules = []string{"pytest", "_pytest", "sitecustomize", "usercustomize"}
+// pythonModules are loaded before any test is, from the directory in which Python starts before any other: as a source, a compiled file or a package.
+var pythonModules = []string{"{pytest,_pytest,sitecustomize,usercustomize}.{py*,*so}", "{site,user}customize/**"}
 
 // upwards are cwd and the directories above it up to the workspace, in which go and cargo look for their configuration.
 func upwards(cwd string) []string {
@@ -100,39 +116,74 @@ func names(argv []string, program string) bool {
 	return slices.ContainsFunc(argv, func(a string) bool { return strings.Contains(a, program) })
 }
 
-// makefiles are those that make reads: the ones that -f names, else those that it looks for, in the directory that cwd and -C say.
-func makefiles(argv []string, cwd string) []string {
-	dir := cwd
-	var named []string
-	for i := 1; i < len(argv); i++ {
-		value := func(short string, long ...string) (string, bool) {
-			if argv[i] == short || slices.Contains(long, argv[i]) {
-				if i++; i < len(argv) {
-					return argv[i], true
-				}
-				return "", false
+// words are the words of a command, and of the text that it has for a shell.
+func words(argv []string) []string {
+	return strings.FieldsFunc(strings.Join(argv, "\n"), func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(";&|()<>'\"`", r) })
+}
+
+// isPlain says whether a word is a path as it stands, to a shell and in a glob.
+func isPlain(w string) bool { return !strings.ContainsAny(w, "*?[]{}~=$\\") }
+
+// places are the directories in which a command may run, as far as its words say, with those above.
+func places(argv []string, cwd string) []string {
+	dirs := upwards(cwd)
+	at := cwd
+	text := words(argv)
+	for i, w := range text {
+		to, ok := option(text[i:], 'C', "--directory")
+		if w == "cd" && i+1 < len(text) {
+			to, ok = text[i+1], true
+		}
+		if !ok || !isPlain(to) {
+			continue
+		}
+		at = path.Join(at, to)
+		for _, dir := range []string{at, path.Join(cwd, to)} {
+			if filepath.IsLocal(dir) {
+				dirs = append(dirs, upwards(dir)...)
 			}
-			for _, l := range long {
-				if v, ok := strings.CutPrefix(argv[i], l+"="); ok {
-					return v, true
-				}
-			}
-			if v, ok := strings.CutPrefix(argv[i], short); ok && v != "" {
-				return v, true
-			}
+		}
+	}
+	return sorted(dirs)
+}
+
+// makefiles are those that a make among the words reads (cmake may run one): the ones that it looks for, and those that -f names. A build that adds a Makefile is taken
+// for one that generates it; no generator makes the other two, which make would rather read.
+func makefiles(text, dirs []string) []string {
+	if !slices.ContainsFunc(text, func(w string) bool { return strings.HasSuffix(path.Base(w), "make") }) {
+		return nil
+	}
+	globs := append(around(dirs, "GNUmakefile", "makefile"), "=**/Makefile")
+	for i := range text {
+		name, ok := option(text[i:], 'f', "--file")
+		if !ok {
+			name, ok = option(text[i:], 'f', "--makefile")
+		}
+		if ok && isPlain(name) {
+			globs = append(globs, "=**/"+path.Base(name))
+		}
+	}
+	return globs
+}
+
+// option is the value of an option with which text begins: "-C x", "-Cx", "-skC x", "-C=x", "--directory x" or "--directory=x".
+func option(text []string, short byte, long string) (string, bool) {
+	value, ok := strings.CutPrefix(text[0], long)
+	if !ok || value != "" && value[0] != '=' {
+		i := strings.IndexByte(text[0], short)
+		if i < 1 || text[0][0] != '-' || strings.Trim(text[0][1:i], makeFlags) != "" {
 			return "", false
 		}
-		if v, ok := value("-f", "--file", "--makefile"); ok {
-			named = append(named, v)
-		} else if v, ok := value("-C", "--directory"); ok {
-			dir = path.Join(dir, v)
-		}
+		value = text[0][i+1:]
 	}
-	if named == nil {
-		named = []string{"GNUmakefile", "makefile", "Makefile"}
+	switch {
+	case value != "":
+		return strings.TrimPrefix(value, "="), true
+	case len(text) > 1:
+		return text[1], true
 	}
-	for i, n := range named {
-		named[i] = path.Join(dir, n)
-	}
-	return named
+	return "", false
 }
+
+// makeFlags are the short options of make that take no value, so that another may stand behind them.
+const makeFlags = "BLRSbdeikmnpqrstvw"

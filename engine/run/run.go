@@ -101,7 +101,7 @@ type Start struct {
 	Fresh bool          // a fresh checkout of Tree even where State has a workspace; only HOME comes from State
 
 	// Before the command starts, every path of the workspace that matches a Reset glob and is not in Exempt is made what it
-	// is in Tree: content restored, additions removed, whoever made them. A glob that begins with "~" holds only if Tree has no path that matches it.
+	// is in Tree: content restored, additions removed, whoever made them. ParseReset says what may stand before a glob.
 	Reset  []string
 	Exempt []string
 

@@ -96,7 +96,7 @@ func check(c *run.Command) error {
 		}
 	}
 	for _, g := range c.Start.Reset {
-		if !doublestar.ValidatePattern(strings.TrimPrefix(g, "~")) {
+		if !doublestar.ValidatePattern(run.ParseReset(g).Pattern) {
 			return fmt.Errorf("host: %q is no pattern", g)
 		}
 	}
@@ -302,13 +302,41 @@ func (s *session) plan(ctx context.Context, sp *spec) error {
 			return fmt.Errorf("host: list the tree: %w", err)
 		}
 	}
-	sp.Reset = holding(st.Reset, all)
+	var restored []string
+	restored, sp.Reset = holding(st.Reset, all)
 	for _, e := range all {
-		if matchesAny(sp.Reset, e.Path) {
+		if matchesAny(restored, e.Path) {
 			sp.Wanted = append(sp.Wanted, entry{e.Path, e.Mode, e.Blob})
 		}
 	}
 	slices.SortFunc(sp.Wanted, func(a, b entry) int { return strings.Compare(a.Path, b.Path) })
+	return s.planLaid(ctx, sp, restored)
+}
+
+// planLaid lists what the state is to have where a protected path is laid: writing it hides what the state has.
+func (s *session) planLaid(ctx context.Context, sp *spec, restored []string) error {
+	if s.start == nil || s.base != nil || s.from.IsZero() {
+		return nil
+	}
+	for _, e := range sp.Lay {
+		if matchesAny(restored, e.Path) {
+			sp.Laid = append(sp.Laid, entry{Path: e.Path})
+		}
+	}
+	if len(sp.Laid) == 0 {
+		return nil
+	}
+	all, err := s.r.opt.Trees.Entries(ctx, s.from)
+	if err != nil {
+		return fmt.Errorf("host: list the tree: %w", err)
+	}
+	had := map[string]tree.Entry{}
+	for _, e := range all {
+		had[e.Path] = e
+	}
+	for i, e := range sp.Laid {
+		sp.Laid[i].Mode, sp.Laid[i].Blob = had[e.Path].Mode, had[e.Path].Blob
+	}
 	return nil
 }
 
@@ -336,17 +364,19 @@ func (s *session) tree() digest.Digest {
 	return s.c.Start.Tree
 }
 
-// holding returns the globs that hold: one that begins with "~" only if the tree has no path that matches it.
-func holding(globs []string, all []tree.Entry) []string {
-	var out []string
-	for _, g := range globs {
-		bare, unless := strings.CutPrefix(g, "~")
-		if unless && slices.ContainsFunc(all, func(e tree.Entry) bool { return doublestar.MatchUnvalidated(bare, e.Path) }) {
+// holding returns the patterns of the globs that hold for a tree: of what is restored, and of what is also removed where the tree lacks it.
+func holding(globs []string, all []tree.Entry) (restored, removed []string) {
+	for _, text := range globs {
+		g := run.ParseReset(text)
+		if g.Unless && slices.ContainsFunc(all, func(e tree.Entry) bool { return doublestar.MatchUnvalidated(g.Pattern, e.Path) }) {
 			continue
 		}
-		out = append(out, bare)
+		restored = append(restored, g.Pattern)
+		if g.Additions {
+			removed = append(removed, g.Pattern)
+		}
 	}
-	return out
+	return restored, removed
 }
 
 func matchesAny(globs []string, path string) bool {

@@ -234,7 +234,7 @@ func copyFile(to, from string, fi fs.FileInfo) error {
 	return err
 }
 
-// diskUse is the bytes that the files below dir hold.
+// diskUse is the bytes of disk that the files below dir hold.
 func diskUse(dir string) int64 {
 	var n int64
 	filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
@@ -242,7 +242,7 @@ func diskUse(dir string) int64 {
 			return nil
 		}
 		if fi, err := d.Info(); err == nil {
-			n += fi.Size()
+			n += allocated(fi)
 		}
 		return nil
 	})

@@ -29,10 +29,13 @@ type layer struct {
 
 // lay makes the workspace what s wants, in the order that protects a verdict: the tree, the protected paths, the reports, the files.
 func (l *layer) lay(s *spec) error {
+	if err := l.differing(s); err != nil {
+		return fmt.Errorf("look at protected paths: %w", err)
+	}
 	if err := l.write(s.Lay); err != nil {
 		return fmt.Errorf("lay the tree: %w", err)
 	}
-	if len(s.Reset) > 0 {
+	if len(s.Reset)+len(s.Wanted) > 0 {
 		if err := l.resetPaths(s); err != nil {
 			return fmt.Errorf("reset protected paths: %w", err)
 		}
@@ -49,6 +52,23 @@ func (l *layer) lay(s *spec) error {
 		}
 		if err := l.put(root, p, 0o644, s.Files[name]); err != nil {
 			return fmt.Errorf("lay %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// differing records the protected paths that are about to be laid over something else than the state was made of.
+func (l *layer) differing(s *spec) error {
+	for _, e := range s.Laid {
+		if slices.Contains(s.Exempt, e.Path) {
+			continue
+		}
+		same, err := sameAsTree(l.root, e)
+		if err != nil {
+			return err
+		}
+		if !same {
+			l.reset = append(l.reset, e.Path)
 		}
 	}
 	return nil
@@ -186,7 +206,7 @@ func (l *layer) resetPaths(s *spec) error {
 			return err
 		}
 	}
-	l.reset = r.additions
+	l.reset = append(l.reset, r.additions...)
 	var wrong []entry
 	for _, e := range s.Wanted {
 		if r.exempt[e.Path] {
@@ -263,8 +283,11 @@ func (r *resetter) inside(p string) bool {
 	return slices.ContainsFunc(r.spec.Exempt, func(x string) bool { return strings.HasPrefix(x, p) })
 }
 
-// sameAsTree compares a path of the workspace with the tree, by content.
+// sameAsTree compares a path of the workspace with the tree, by content. Mode 0 stands for nothing.
 func sameAsTree(root string, e entry) (bool, error) {
+	if e.Mode == 0 {
+		return vacant(root, e.Path)
+	}
 	if throughLink(root, e.Path) {
 		return false, nil
 	}
@@ -284,4 +307,20 @@ func sameAsTree(root string, e entry) (bool, error) {
 		return false, err
 	}
 	return digest.OfObject("blob", content) == e.Blob, nil
+}
+
+// vacant says whether nothing is at a path, and no link or file on the way to it.
+func vacant(root, path string) (bool, error) {
+	at := root
+	for part := range strings.SplitSeq(path, "/") {
+		at = filepath.Join(at, part)
+		fi, err := os.Lstat(at)
+		if errors.Is(err, fs.ErrNotExist) {
+			return true, nil
+		}
+		if err != nil || !fi.IsDir() {
+			return false, err
+		}
+	}
+	return false, nil
 }

@@ -89,6 +89,21 @@ func TestTrimTakesTheLeastRecentlyUsed(t *testing.T) {
 	}
 }
 
+func TestDiskUseOfSparseFiles(t *testing.T) {
+	dir := t.TempDir()
+	f, err := os.Create(filepath.Join(dir, "sparse"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Truncate(5 << 30); err != nil {
+		t.Fatal(err)
+	}
+	if n := diskUse(dir); n > 1<<20 {
+		t.Errorf("a file of nothing uses %d bytes", n)
+	}
+}
+
 // A layer counts whoever brought it, and a state that others are made of is not given up for nothing.
 func TestTrimCountsWhatLiesBelow(t *testing.T) {
 	r := runner(t, runtest.NewTrees(), func(o *Options) { o.Clock = ticking() })

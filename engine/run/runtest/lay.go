@@ -107,6 +107,35 @@ func reset(h *harness) {
 			h.Errorf("reset %q", res.Reset)
 		}
 	})
+	h.sub("a glob that only restores leaves what is added", func(h *harness) {
+		x := h.trees.Add(tree)
+		h.ok(keep("built", from("", x, sh("echo 1 >setup.cfg; mkdir sub; echo 2 >sub/setup.cfg; rm t/conftest.py"))))
+		c := from("built", x, sh("cat setup.cfg sub/setup.cfg t/conftest.py"))
+		c.Start.Reset = []string{"=**/setup.cfg", "=**/conftest.py", "~=**/*.go"}
+		res := h.run(c)
+		out, _, _ := h.parse(res)
+		h.want(out, "cfg2\ngood")
+		if want := []string{"setup.cfg", "t/conftest.py"}; !slices.Equal(res.Reset, want) {
+			h.Errorf("reset %q, want %q", res.Reset, want)
+		}
+	})
+	h.sub("what stands where a protected path is laid is recorded", func(h *harness) {
+		x := h.trees.Add(tree)
+		with := map[string]string{"n_test.go": "new", "l_test.go": "new", "d/m_test.go": "new", "o_test.go": "new", "b.go": "new"}
+		maps.Copy(with, tree)
+		maps.Copy(with, map[string]string{"a_test.go": "hidden", "t/conftest.py": "hidden"})
+		y := h.trees.Add(with)
+		h.ok(keep("built", from("", x, sh(`echo forged >n_test.go; ln -s a.go l_test.go; ln -s t d; echo b >b.go; mv t evil; ln -s evil t`))))
+		c := from("built", y, sh("cat a_test.go n_test.go l_test.go d/m_test.go o_test.go b.go t/conftest.py"))
+		c.Start.Reset = []string{"**/*_test.go", "**/conftest.py"}
+		res := h.run(c)
+		out, _, _ := h.parse(res)
+		h.want(out, "hidden"+strings.Repeat("new", 5)+"hidden")
+		want := []string{"d/m_test.go", "evil/conftest.py", "l_test.go", "n_test.go", "t/conftest.py"}
+		if !slices.Equal(res.Reset, want) {
+			h.Errorf("reset %q, want %q", res.Reset, want)
+		}
+	})
 	h.sub("directories, files and links in each other's place", func(h *harness) {
 		x := h.trees.Add(map[string]string{"p/f": "f", "p/d/g": "g"})
 		h.ok(keep("built", from("", x, sh("echo evil >$HOME/g; rm p/f; mkdir p/f; echo in >p/f/in; rm -r p/d; ln -s $HOME p/d"))))
