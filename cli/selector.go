@@ -189,7 +189,8 @@ type selector struct {
 	pattern *pattern
 }
 
-// parseSelectors reads arguments; @FILE is replaced by the file's lines, of which empty ones and those that begin with # are left out.
+// parseSelectors reads arguments; @FILE is replaced by the file's lines, of which empty ones and those that begin with # are left out. A file without any is
+// a mistake: no selectors would mean everything.
 func (a *app) parseSelectors(args []string) ([]selector, error) {
 	var out []selector
 	for _, arg := range args {
@@ -199,14 +200,16 @@ func (a *app) parseSelectors(args []string) ([]selector, error) {
 			if err != nil {
 				return nil, usagef("selectors: %v", err)
 			}
-			lines = strings.Split(string(b), "\n")
+			lines = slices.DeleteFunc(strings.Split(string(b), "\n"), func(l string) bool {
+				l = strings.TrimSpace(l)
+				return l == "" || l[0] == '#'
+			})
+			if len(lines) == 0 {
+				return nil, usagef("selectors: %s holds none", file)
+			}
 		}
 		for _, l := range lines {
-			l = strings.TrimSpace(l)
-			if len(lines) > 1 && (l == "" || l[0] == '#') {
-				continue
-			}
-			s, err := parseSelector(l)
+			s, err := parseSelector(strings.TrimSpace(l))
 			if err != nil {
 				return nil, exitWith(ExitUsage, err)
 			}
