@@ -38,6 +38,7 @@ type eventJSON struct {
 	// start and retry
 	Node    string `json:"node,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
+	Key     string `json:"key,omitempty"` // start
 
 	// log
 	Stream string  `json:"stream,omitempty"`
@@ -138,7 +139,7 @@ func (s *stream) event(e apply.Event) {
 	switch e.Type {
 	case "start":
 		j := s.next("start", e.Time)
-		j.Address, j.Attempt, j.Node = s.address(e.Task), e.Attempt, localNode
+		j.Address, j.Attempt, j.Node, j.Key = s.address(e.Task), e.Attempt, localNode, e.Key.String()
 		s.line(j, true)
 	case "log":
 		if len(s.full) == 0 {

@@ -51,6 +51,7 @@ type Event struct {
 	Type    string // start, log, end, retry, reuse, note
 	Task    task.ID
 	Attempt int
+	Key     task.Key     // start
 	Stream  string       // log
 	Data    []byte       // log; end of a failure: the log's tail
 	Record  *task.Record // end, reuse, retry; nil where it was skipped or unneeded
