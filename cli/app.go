@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -299,8 +300,19 @@ func (a *app) getenv(name string) string {
 // ci says that nobody is there to answer: no prompts, no colour.
 func (a *app) ci() bool { return a.getenv("CI") == "true" }
 
-// commandLine is what was typed, for whoever asks who holds the workspace.
-func (a *app) commandLine() string { return strings.Join(a.cfg.Args, " ") }
+// commandLine is what was typed, for whoever asks who holds the workspace, without the values of variables: they may be sensitive.
+func (a *app) commandLine() string {
+	args := slices.Clone(a.cfg.Args)
+	for i, arg := range args {
+		if pair, ok := strings.CutPrefix(arg, "--var="); ok {
+			name, _, _ := strings.Cut(pair, "=")
+			args[i] = "--var=" + name
+		} else if i > 0 && args[i-1] == "--var" {
+			args[i], _, _ = strings.Cut(arg, "=")
+		}
+	}
+	return strings.Join(args, " ")
+}
 
 // suggestCommand is the end of an error about an unknown command.
 func suggestCommand(root *cobra.Command, name string) string {
