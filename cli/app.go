@@ -240,6 +240,9 @@ func (a *app) prepare(cmd *cobra.Command) error {
 	if err := a.flagsFromEnviron(cmd.Flags()); err != nil {
 		return err
 	}
+	if err := namesFiles(cmd.Flags()); err != nil {
+		return err
+	}
 	switch a.flags.color {
 	case "auto", "always", "never":
 	default:
@@ -263,6 +266,20 @@ func (a *app) prepare(cmd *cobra.Command) error {
 	v.live = isTerminal(v.err) && !a.ci() && a.getenv("TERM") != "dumb"
 	a.began = true
 	return nil
+}
+
+// namesFiles finds a flag that is given to name a file, and names none.
+func namesFiles(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		names := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			names = list.GetSlice()
+		}
+		if value, _ := pflag.UnquoteUsage(f); value == "FILE" && slices.Contains(names, "") && err == nil {
+			err = usagef("--%s names no file", f.Name)
+		}
+	})
+	return err
 }
 
 // flagsFromEnviron sets every flag that was not given from PBUILD_ and its name. Variables of the workspace are PBUILD_VAR_ and their name,
