@@ -173,11 +173,14 @@ func (s *stream) end(e apply.Event) {
 	}
 	j := s.next("end", e.Time)
 	j.Address, j.Phase, j.Detail = s.address(e.Task), e.Phase, e.Detail
-	var status task.Status
+	status := e.Status
+	if e.Phase == "skipped" && status != task.Cancelled {
+		status = ""
+	}
 	var verdict task.Verdict
 	var seconds float64
 	if r := e.Record; r != nil {
-		status, verdict, seconds, j.Outcome = r.Status, r.Verdict, r.Elapsed.Seconds(), r.Outcome.Outcome
+		verdict, seconds, j.Outcome = r.Verdict, r.Elapsed.Seconds(), r.Outcome.Outcome
 		if e.Phase == "failed" && !r.Log.IsZero() {
 			j.Log = r.Log.String()
 		}
