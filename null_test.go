@@ -27,7 +27,7 @@ task "copy" {
 }
 task "all" {
   command = ["sh", "-c", "cat more/*.txt > all"]
-  inputs  = ["more/*.txt"]
+  inputs  = ["more/*.txt", "none/*.txt", "deep/**/x", "either/{a,b}", "flat/*.txt", "kinds/*/inside.txt"]
   outputs = ["all"]
 }
 `
@@ -49,6 +49,17 @@ func TestNull(t *testing.T) {
 		{"an edited input", func(t *testing.T, dir string, _ *cli.Config) { appendTo(t, dir, "in/a", "x") }},
 		{"a deleted input", func(t *testing.T, dir string, _ *cli.Config) { remove(t, dir, "in/b") }},
 		{"a new file for a pattern", func(t *testing.T, dir string, _ *cli.Config) { appendTo(t, dir, "more/2.txt", "x") }},
+		{"a new directory for a pattern", func(t *testing.T, dir string, _ *cli.Config) { appendTo(t, dir, "none/1.txt", "x") }},
+		{"a new directory for a deep pattern", func(t *testing.T, dir string, _ *cli.Config) { appendTo(t, dir, "deep/er/x", "x") }},
+		{"a new directory for alternatives", func(t *testing.T, dir string, _ *cli.Config) { appendTo(t, dir, "either/b", "x") }},
+		{"a directory for a pattern in place of a file", func(t *testing.T, dir string, _ *cli.Config) {
+			remove(t, dir, "flat")
+			appendTo(t, dir, "flat/1.txt", "x")
+		}},
+		{"a directory that a pattern matches in place of a file", func(t *testing.T, dir string, _ *cli.Config) {
+			remove(t, dir, "kinds/one")
+			appendTo(t, dir, "kinds/one/inside.txt", "x")
+		}},
 		{"an edited output", func(t *testing.T, dir string, _ *cli.Config) { appendTo(t, dir, "out/a", "x") }},
 		{"a deleted output", func(t *testing.T, dir string, _ *cli.Config) { remove(t, dir, "all") }},
 		{"a deleted journal", func(t *testing.T, dir string, _ *cli.Config) { remove(t, dir, ".pbuild/journal") }},
@@ -68,7 +79,7 @@ func TestNull(t *testing.T) {
 	base := t.TempDir()
 	for name, text := range map[string]string{
 		"w.hcl": nullWorkspace, "rows.jsonl": `{"id":"a","from":"in/a"}` + "\n" + `{"id":"b","from":"in/b"}` + "\n",
-		"in/a": "a", "in/b": "b", "more/1.txt": "1",
+		"in/a": "a", "in/b": "b", "more/1.txt": "1", "flat": "", "kinds/one": "",
 	} {
 		appendTo(t, base, name, text)
 	}

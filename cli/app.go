@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -239,6 +240,9 @@ func (a *app) prepare(cmd *cobra.Command) error {
 	if err := a.flagsFromEnviron(cmd.Flags()); err != nil {
 		return err
 	}
+	if err := namesFiles(cmd.Flags()); err != nil {
+		return err
+	}
 	switch a.flags.color {
 	case "auto", "always", "never":
 	default:
@@ -262,6 +266,20 @@ func (a *app) prepare(cmd *cobra.Command) error {
 	v.live = isTerminal(v.err) && !a.ci() && a.getenv("TERM") != "dumb"
 	a.began = true
 	return nil
+}
+
+// namesFiles finds a flag that is given to name a file, and names none.
+func namesFiles(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		names := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			names = list.GetSlice()
+		}
+		if value, _ := pflag.UnquoteUsage(f); value == "FILE" && slices.Contains(names, "") && err == nil {
+			err = usagef("--%s names no file", f.Name)
+		}
+	})
+	return err
 }
 
 // flagsFromEnviron sets every flag that was not given from PBUILD_ and its name. Variables of the workspace are PBUILD_VAR_ and their name,
@@ -299,8 +317,19 @@ func (a *app) getenv(name string) string {
 // ci says that nobody is there to answer: no prompts, no colour.
 func (a *app) ci() bool { return a.getenv("CI") == "true" }
 
-// commandLine is what was typed, for whoever asks who holds the workspace.
-func (a *app) commandLine() string { return strings.Join(a.cfg.Args, " ") }
+// commandLine is what was typed, for whoever asks who holds the workspace, without the values of variables: they may be sensitive.
+func (a *app) commandLine() string {
+	args := slices.Clone(a.cfg.Args)
+	for i, arg := range args {
+		if pair, ok := strings.CutPrefix(arg, "--var="); ok {
+			name, _, _ := strings.Cut(pair, "=")
+			args[i] = "--var=" + name
+		} else if i > 0 && args[i-1] == "--var" {
+			args[i], _, _ = strings.Cut(arg, "=")
+		}
+	}
+	return strings.Join(args, " ")
+}
 
 // suggestCommand is the end of an error about an unknown command.
 func suggestCommand(root *cobra.Command, name string) string {

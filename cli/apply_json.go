@@ -38,6 +38,7 @@ type eventJSON struct {
 	// start and retry
 	Node    string `json:"node,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
+	Key     string `json:"key,omitempty"` // start
 
 	// log
 	Stream string  `json:"stream,omitempty"`
@@ -138,7 +139,7 @@ func (s *stream) event(e apply.Event) {
 	switch e.Type {
 	case "start":
 		j := s.next("start", e.Time)
-		j.Address, j.Attempt, j.Node = s.address(e.Task), e.Attempt, localNode
+		j.Address, j.Attempt, j.Node, j.Key = s.address(e.Task), e.Attempt, localNode, e.Key.String()
 		s.line(j, true)
 	case "log":
 		if len(s.full) == 0 {
@@ -172,11 +173,14 @@ func (s *stream) end(e apply.Event) {
 	}
 	j := s.next("end", e.Time)
 	j.Address, j.Phase, j.Detail = s.address(e.Task), e.Phase, e.Detail
-	var status task.Status
+	status := e.Status
+	if e.Phase == "skipped" && status != task.Cancelled {
+		status = ""
+	}
 	var verdict task.Verdict
 	var seconds float64
 	if r := e.Record; r != nil {
-		status, verdict, seconds, j.Outcome = r.Status, r.Verdict, r.Elapsed.Seconds(), r.Outcome.Outcome
+		verdict, seconds, j.Outcome = r.Verdict, r.Elapsed.Seconds(), r.Outcome.Outcome
 		if e.Phase == "failed" && !r.Log.IsZero() {
 			j.Log = r.Log.String()
 		}

@@ -93,7 +93,7 @@ A selector is an address with wildcards. It chooses what it names and all beneat
     !SELECTOR                   leaves out; alone it leaves out of everything
     @FILE                       selectors from a file, one a line; # begins a comment
 
-A backslash makes the next character mean itself. A selector that matches nothing is an error (exit code 2).`},
+A backslash makes the next character mean itself; within quotes \n, \t, \u2028 and the like are what an address shows them for. A selector that matches nothing is an error (exit code 2).`},
 	{"exit-codes", "Topic: what each exit code means", `  0    done, whatever the candidates' verdicts
   1    something that was to hold does not: a task failed, a gate with on_reject = "error" rejected, a check said no
   2    configuration or usage; nothing was started

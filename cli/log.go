@@ -106,7 +106,7 @@ func exactLog(st *store.Store, arg string) (string, *loggedRun) {
 }
 
 func newestLog(st *store.Store, r *task.Record, addrs []string) *loggedRun {
-	if f := lastFailure(st, addrs, r); f != nil {
+	if f := lastFailure(st, addrs, r, false); f != nil {
 		return &loggedRun{f.Log, f.Run}
 	}
 	if r == nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -40,7 +41,7 @@ type lowerHost struct {
 func newLowerHost(ctx context.Context, a *app, ws *decl.Workspace, noProbe bool) *lowerHost {
 	h := &lowerHost{dir: ws.Dir, ws: ws, files: map[string][]byte{}}
 	h.probes = openProbes(ctx, a.cfg.Clock, filepath.Join(ws.Dir, stateDir), a.getenv("PATH"), noProbe)
-	h.listed = &listings{dir: ws.Dir, dirs: map[string][]fs.DirEntry{}, digests: map[string]digest.Digest{}}
+	h.listed = &listings{dir: ws.Dir, dirs: map[string][]fs.DirEntry{}, looked: map[string]decl.Read{}}
 	return h
 }
 
@@ -72,7 +73,7 @@ func (h *lowerHost) Dir(path string, ignore []string) ([]task.FileInput, error) 
 			return filepath.SkipDir
 		}
 		list, err := os.ReadDir(p)
-		h.read = append(h.read, decl.Read{Path: p, Dir: true, Digest: listingDigest(list)})
+		h.read = append(h.read, decl.Read{Path: p, Dir: true, Digest: store.Listing(list, nil)})
 		return err
 	})
 }
@@ -101,12 +102,6 @@ func (h *lowerHost) File(path string) ([]byte, error) {
 func (h *lowerHost) Glob(patterns []string) ([]string, error) {
 	var out []string
 	for _, p := range patterns {
-		if !strings.ContainsAny(p, `*?[{\`) { // most inputs are names, and a workspace may have a hundred thousand
-			if st, err := os.Lstat(filepath.Join(h.dir, filepath.FromSlash(p))); err == nil && !st.IsDir() {
-				out = append(out, path.Clean(p))
-			}
-			continue
-		}
 		found, err := doublestar.Glob(h.listed, path.Clean(p), doublestar.WithFilesOnly(), doublestar.WithNoFollow())
 		if err != nil {
 			return nil, fmt.Errorf("pattern %q: %w", p, err)
@@ -171,28 +166,24 @@ func (h *lowerHost) reads() []decl.Read {
 
 // A listings is the workspace's directory as patterns see it: each directory is listed once, and what pbuild and git keep there is not seen.
 type listings struct {
-	dir     string
-	mu      sync.Mutex
-	dirs    map[string][]fs.DirEntry
-	digests map[string]digest.Digest
-}
-
-// listingDigest is the digest of every name in a directory, by the store's rule.
-func listingDigest(list []fs.DirEntry) digest.Digest {
-	names := make([]string, len(list))
-	for i, e := range list {
-		names[i] = e.Name()
-	}
-	return store.Listing(names, nil)
+	dir    string
+	mu     sync.Mutex
+	dirs   map[string][]fs.DirEntry
+	looked map[string]decl.Read
 }
 
 func (l *listings) Open(name string) (fs.File, error) { return os.Open(l.path(name)) }
 
+// Stat also lists a directory, and remembers that there is none: a file that a pattern would match may come to either.
 func (l *listings) Stat(name string) (fs.FileInfo, error) {
 	if hiddenPath(name) {
 		return nil, &fs.PathError{Op: "stat", Path: name, Err: fs.ErrNotExist}
 	}
-	return os.Lstat(l.path(name))
+	info, err := os.Lstat(l.path(name))
+	if err != nil || info.IsDir() {
+		l.ReadDir(name)
+	}
+	return info, err
 }
 
 func (l *listings) path(name string) string { return filepath.Join(l.dir, filepath.FromSlash(name)) }
@@ -203,11 +194,14 @@ func (l *listings) ReadDir(name string) ([]fs.DirEntry, error) {
 	if list, ok := l.dirs[name]; ok {
 		return list, nil
 	}
-	list, err := os.ReadDir(l.path(name))
+	full := l.path(name)
+	list, err := os.ReadDir(full)
 	if err != nil {
+		b, none := os.ReadFile(full)
+		l.looked[name] = decl.Read{Path: full, Absent: none != nil, Digest: digest.Of(b)}
 		return nil, err
 	}
-	l.digests[name] = listingDigest(list)
+	l.looked[name] = decl.Read{Path: full, Dir: true, Digest: store.Listing(list, nil)}
 	list = slices.DeleteFunc(list, func(e fs.DirEntry) bool { return hiddenPath(e.Name()) })
 	l.dirs[name] = list
 	return list, nil
@@ -221,9 +215,5 @@ func hiddenPath(name string) bool {
 func (l *listings) reads() []decl.Read {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var out []decl.Read
-	for name, d := range l.digests {
-		out = append(out, decl.Read{Path: l.path(name), Dir: true, Digest: d})
-	}
-	return out
+	return slices.Collect(maps.Values(l.looked))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pbuild/bench/decl"
 	"pbuild/bench/kind"
 	"pbuild/engine/plan"
 	"pbuild/engine/store"
@@ -109,39 +110,13 @@ func (a *app) makePlan(ctx context.Context, f *planFlags, args []string) (change
 	if err := f.check(); err != nil {
 		return false, err
 	}
-	if err := f.read(a, args); err != nil {
-		return false, err
-	}
-	s, err := a.load(ctx, loadOptions{noProbe: f.noProbe, keep: a.view.json, warn: true, all: len(args) == 0, replace: f.replaced})
+	s, p, graph, err := a.newPlan(ctx, f, args)
 	defer s.close()
+	if err != nil && a.view.json {
+		return false, a.planRefused(s, err)
+	}
 	if err != nil {
-		if a.view.json && s != nil && isSaid(err) {
-			return false, a.planFailed(s, err)
-		}
 		return false, err
-	}
-	p, err := s.planFor(s.store, f, args)
-	if err != nil {
-		if a.view.json && isSaid(err) {
-			return false, a.planFailed(s, err)
-		}
-		return false, err
-	}
-	graph := ""
-	if a.view.json {
-		d, err := p.GraphDigest()
-		if err != nil {
-			return false, exitWith(ExitWorld, err)
-		}
-		graph = d.String()
-	}
-	if f.whole(args) {
-		s.writeSnapshot(s.store, p, graph)
-	}
-	if f.out != "" {
-		if err := s.savePlan(p, f, args); err != nil {
-			return false, err
-		}
 	}
 	if a.view.json {
 		d := planDocument(a.cfg.Version, graph, p, s.diags)
@@ -161,12 +136,47 @@ func (a *app) makePlan(ctx context.Context, f *planFlags, args []string) (change
 	return c.Run+c.Maybe+restores(p) > 0, nil
 }
 
-// planFailed prints the document of a plan that could not be made.
-func (a *app) planFailed(s *session, err error) error {
-	if e := a.view.document(planDocument(a.cfg.Version, "none", nil, s.diags)); e != nil {
-		return exitWith(ExitWorld, e)
+// newPlan makes a plan, and keeps it as the flags say. graph is its digest, which only JSON shows.
+func (a *app) newPlan(ctx context.Context, f *planFlags, args []string) (s *session, p *plan.Plan, graph string, err error) {
+	if err := f.read(a, args); err != nil {
+		return nil, nil, "", err
 	}
-	return err
+	s, err = a.load(ctx, loadOptions{noProbe: f.noProbe, keep: a.view.json, warn: true, all: len(args) == 0, replace: f.replaced})
+	if err != nil {
+		return s, nil, "", err
+	}
+	if p, err = s.planFor(s.store, f, args); err != nil {
+		return s, nil, "", err
+	}
+	if a.view.json {
+		d, err := p.GraphDigest()
+		if err != nil {
+			return s, nil, "", exitWith(ExitWorld, err)
+		}
+		graph = d.String()
+	}
+	if f.whole(args) {
+		s.writeSnapshot(s.store, p, graph)
+	}
+	if f.out != "" {
+		err = s.savePlan(p, f, args)
+	}
+	return s, p, graph, err
+}
+
+// planRefused prints the document of a plan that could not be made.
+func (a *app) planRefused(s *session, why error) error {
+	var ds decl.Diagnostics
+	if s != nil {
+		ds.Add(s.diags...)
+	}
+	if !isSaid(why) {
+		ds.Add(decl.Diagnostic{Severity: decl.Error, Summary: "Plan refused", Detail: why.Error()})
+	}
+	if err := a.view.document(planDocument(a.cfg.Version, "none", nil, ds)); err != nil {
+		return exitWith(ExitWorld, err)
+	}
+	return why
 }
 
 // restores counts the outputs that would be written back from the store.

@@ -56,12 +56,18 @@ func (s *session) checkReplaced(r replacement, wanted []bool) error {
 	if _, err := s.choose(r.named); err != nil {
 		return err
 	}
-	for i := range r.named {
-		if r.named[i].not {
-			continue
-		}
-		if c, _ := match(s.graph, r.named[i:i+1]); !slices.ContainsFunc(c.tasks, func(id task.ID) bool { return wanted[id] || r.has(s, id) }) {
-			return usagef("--replace %s: nothing of that is among what is chosen; choose it too, or leave --replace out", r.named[i].text)
+	used := make([]bool, len(r.named))
+	m := newMatcher(s.graph, r.named)
+	for i := range s.graph.Objects {
+		o := &s.graph.Objects[i]
+		m.each(o, func(j, step int) {
+			id := o.Steps[step].Task
+			used[j] = used[j] || wanted[id] || r.has(s, id)
+		})
+	}
+	for j := range r.named {
+		if !used[j] && !r.named[j].not {
+			return usagef("--replace %s: nothing of that is among what is chosen; choose it too, or leave --replace out", r.named[j].text)
 		}
 	}
 	return nil

@@ -140,7 +140,7 @@ func (s *session) recorded(p *plan.Plan, id task.ID, past *pastRun) func(role st
 			in.Status, in.Record = task.OK, &task.Record{Outcome: task.Outcome{Status: task.OK, Outcome: ended.Outcome}}
 		case f != nil:
 			in.Status, in.Cause = f.Status, f.Detail
-		case item.Record != nil:
+		case item.Decision == plan.Reuse:
 			in.Record, in.Status, in.Cause, in.Digest = item.Record, item.Record.Status, item.Record.Reason, item.Record.Digest(d.Output)
 		case item.Decision != plan.Unneeded:
 			return nil
@@ -149,14 +149,18 @@ func (s *session) recorded(p *plan.Plan, id task.ID, past *pastRun) func(role st
 	}
 }
 
-// rootFailure is what kept a task whose record does not hold from running: the first failure of what it stands on, nil where there is none.
+// rootFailure is what kept a task whose record does not hold from running: the first failure of what it stands on, as it is now, nil where there is none.
 func rootFailure(p *plan.Plan, id task.ID, failed map[string]pastTask, seen map[task.ID]bool) *pastTask {
 	if d := p.Items[id].Decision; seen[id] || d == plan.Reuse || d == plan.Unneeded {
 		return nil
 	}
 	seen[id] = true
-	if f, ok := failed[p.Address(id)]; ok {
-		return &f
+	if item := &p.Items[id]; item.Known {
+		for _, addr := range p.Addresses(id) {
+			if f, ok := failed[addr]; ok && f.Key == item.Key.String() {
+				return &f
+			}
+		}
 	}
 	deps := p.Graph.Tasks[id].Deps
 	for i := range deps {

@@ -7,14 +7,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"pbuild/engine/task"
 )
 
-// Selectors are matched on a form of the address in which every separator is a byte of its own, so that an id that holds a dot,
+// Selectors are matched on a form of the address in which every separator is a byte of its own, which no text has, so that an id that holds a dot,
 // a slash or a comma means itself: TYPE sepDot NAME sepOpen PART sepPart PART sepClose sepStep STEP.
 const (
-	sepDot byte = iota + 1
+	sepDot byte = iota + 0xf8 // UTF-8 has none of these
 	sepOpen
 	sepPart
 	sepClose
@@ -25,15 +26,23 @@ const (
 
 // A pattern is an address with wildcards.
 type pattern struct {
-	code  []byte
+	code []byte
+	shape
+}
+
+// A shape is how much of an address a pattern looks at.
+type shape struct {
 	index bool // it has [...]
 	parts int  // how many parts that index has; 0 where it holds **
 	step  bool // it has /STEP
 }
 
 // parsePattern reads an address in which quotes may be left out, * matches within a segment and ** across segments, and a backslash makes the next
-// character literal.
+// character literal, or within quotes begins an escape, as task.Address prints it.
 func parsePattern(s string) (*pattern, error) {
+	if !utf8.ValidString(s) {
+		return nil, fmt.Errorf("selector %q is not UTF-8", s)
+	}
 	p := &pattern{}
 	const (
 		inBlock = iota
@@ -44,6 +53,11 @@ func parsePattern(s string) (*pattern, error) {
 	where, quoted, across := inBlock, false, false
 	for i := 0; i < len(s); i++ {
 		c := s[i]
+		if r, _, rest, err := strconv.UnquoteChar(s[i:], '"'); quoted && c == '\\' && err == nil {
+			p.code = utf8.AppendRune(p.code, r)
+			i = len(s) - len(rest) - 1
+			continue
+		}
 		switch {
 		case c == '\\' && i+1 < len(s):
 			i++
@@ -74,8 +88,6 @@ func parsePattern(s string) (*pattern, error) {
 			p.code = append(p.code, sepStep)
 		case where == afterIndex:
 			return nil, fmt.Errorf("selector %q: %q stands after the index", s, s[i:])
-		case c < ' ':
-			return nil, fmt.Errorf("selector %q holds a control character", s)
 		default:
 			p.code = append(p.code, c)
 		}
@@ -104,14 +116,15 @@ func between(b []byte, open, end byte) []byte {
 	return b
 }
 
-// encode appends the object's address to buf as p wants to see it: without an index where p has none, and with no more parts than p has.
-func (p *pattern) encode(buf []byte, o *task.Object) []byte {
+// encode appends the object's address to buf as a pattern of the shape wants to see it: without an index where that has none, and with no more parts than
+// that has.
+func (s shape) encode(buf []byte, o *task.Object) []byte {
 	t, n, _ := strings.Cut(o.Block, ".")
 	buf = append(append(append(buf, t...), sepDot), n...)
-	if p.index && o.Index != nil {
+	if s.index && o.Index != nil {
 		buf = append(buf, sepOpen)
 		for i, part := range o.Index {
-			if p.parts > 0 && i == p.parts {
+			if s.parts > 0 && i == s.parts {
 				break
 			}
 			if i > 0 {
@@ -124,35 +137,48 @@ func (p *pattern) encode(buf []byte, o *task.Object) []byte {
 	return buf
 }
 
-// matches calls f with every step of o that p means; buf is scratch memory and is returned for the next call.
-func (p *pattern) matches(o *task.Object, buf []byte, f func(step int)) []byte {
-	buf = p.encode(buf[:0], o)
-	if !p.step {
-		if glob(p.code, buf) {
-			for i := range o.Steps {
-				f(i)
-			}
-		}
+// forms calls f with what a pattern of the shape sees of o, and with the steps from <= i < to that this stands for; buf is scratch memory and is returned
+// for the next call.
+func (s shape) forms(o *task.Object, buf []byte, f func(form []byte, from, to int)) []byte {
+	buf = s.encode(buf[:0], o)
+	if !s.step {
+		f(buf, 0, len(o.Steps))
 		return buf
 	}
 	n := len(buf)
 	for i := range o.Steps {
-		if o.Steps[i].Name == "" {
-			continue
-		}
-		buf = append(append(buf[:n], sepStep), o.Steps[i].Name...)
-		if glob(p.code, buf) {
-			f(i)
+		if o.Steps[i].Name != "" {
+			buf = append(append(buf[:n], sepStep), o.Steps[i].Name...)
+			f(buf, i, i+1)
 		}
 	}
 	return buf
 }
 
+// matches calls f with every step of o that p means; buf is as for forms.
+func (p *pattern) matches(o *task.Object, buf []byte, f func(step int)) []byte {
+	return p.forms(o, buf, func(form []byte, from, to int) {
+		if glob(p.code, form) {
+			for i := from; i < to; i++ {
+				f(i)
+			}
+		}
+	})
+}
+
+// exact says whether p has no wildcard.
+func (p *pattern) exact() bool {
+	return bytes.IndexByte(p.code, anyHere)+bytes.IndexByte(p.code, anyAcross) == -2
+}
+
 // means says whether p may mean anything of a block, whatever members and steps it has.
 func (p *pattern) means(block string) bool {
 	code := p.code
-	if i := bytes.IndexAny(code, string([]byte{sepOpen, sepStep})); i >= 0 {
-		code = code[:i]
+	for i, c := range code {
+		if c == sepOpen || c == sepStep {
+			code = code[:i]
+			break
+		}
 	}
 	return glob(code, p.encode(nil, &task.Object{Block: block}))
 }
@@ -166,7 +192,7 @@ func glob(p, s []byte) bool {
 				if glob(p[1:], s[i:]) {
 					return true
 				}
-				if i == len(s) || p[0] == anyHere && s[i] <= sepStep {
+				if i == len(s) || p[0] == anyHere && s[i] >= sepDot {
 					return false
 				}
 			}
@@ -189,7 +215,8 @@ type selector struct {
 	pattern *pattern
 }
 
-// parseSelectors reads arguments; @FILE is replaced by the file's lines, of which empty ones and those that begin with # are left out.
+// parseSelectors reads arguments; @FILE is replaced by the file's lines, of which empty ones and those that begin with # are left out. A file without any is
+// a mistake: no selectors would mean everything.
 func (a *app) parseSelectors(args []string) ([]selector, error) {
 	var out []selector
 	for _, arg := range args {
@@ -199,14 +226,16 @@ func (a *app) parseSelectors(args []string) ([]selector, error) {
 			if err != nil {
 				return nil, usagef("selectors: %v", err)
 			}
-			lines = strings.Split(string(b), "\n")
+			lines = slices.DeleteFunc(strings.Split(string(b), "\n"), func(l string) bool {
+				l = strings.TrimSpace(l)
+				return l == "" || l[0] == '#'
+			})
+			if len(lines) == 0 {
+				return nil, usagef("selectors: %s holds none", file)
+			}
 		}
 		for _, l := range lines {
-			l = strings.TrimSpace(l)
-			if len(lines) > 1 && (l == "" || l[0] == '#') {
-				continue
-			}
-			s, err := parseSelector(l)
+			s, err := parseSelector(strings.TrimSpace(l))
 			if err != nil {
 				return nil, exitWith(ExitUsage, err)
 			}
@@ -290,31 +319,27 @@ func match(g *task.Graph, sel []selector) (c *choice, missed []selector) {
 	if len(sel) == 0 {
 		return nil, nil
 	}
-	all := true
-	for _, s := range sel {
-		all = all && s.not
-	}
+	all := !slices.ContainsFunc(sel, func(s selector) bool { return !s.not })
 	c = &choice{}
 	taken := make([]bool, len(g.Tasks))
 	hit := make([]bool, len(sel))
-	var buf []byte
-	var in []bool
+	m := newMatcher(g, sel)
+	var in, out []bool
 	for i := range g.Objects {
 		o := &g.Objects[i]
 		in = append(in[:0], make([]bool, len(o.Steps))...)
-		for k := range in {
-			in[k] = all
-		}
-		for _, not := range [2]bool{false, true} {
-			for j := range sel {
-				if sel[j].not == not {
-					buf = sel[j].each(g, o, buf, func(step int) { in[step], hit[j] = !not, true })
-				}
+		out = append(out[:0], make([]bool, len(o.Steps))...)
+		m.each(o, func(j, step int) {
+			hit[j] = true
+			if sel[j].not {
+				out[step] = true
+			} else {
+				in[step] = true
 			}
-		}
+		})
 		one := chosen{object: i}
-		for k, ok := range in {
-			if ok {
+		for k := range in {
+			if (in[k] || all) && !out[k] {
 				one.steps = append(one.steps, k)
 				if id := o.Steps[k].Task; !taken[id] {
 					taken[id] = true
@@ -332,6 +357,48 @@ func match(g *task.Graph, sel []selector) (c *choice, missed []selector) {
 		}
 	}
 	return c, missed
+}
+
+// A matcher finds which of many selectors mean an object's steps. Those without wildcards may be as many as there are tasks: one look-up for each shape
+// finds them.
+type matcher struct {
+	g     *task.Graph
+	sel   []selector
+	exact map[shape]map[string][]int // by code
+	rest  []int
+	buf   []byte
+}
+
+func newMatcher(g *task.Graph, sel []selector) *matcher {
+	m := &matcher{g: g, sel: sel, exact: map[shape]map[string][]int{}}
+	for j := range sel {
+		p := sel[j].pattern
+		if p == nil || !p.exact() {
+			m.rest = append(m.rest, j)
+			continue
+		}
+		if m.exact[p.shape] == nil {
+			m.exact[p.shape] = map[string][]int{}
+		}
+		m.exact[p.shape][string(p.code)] = append(m.exact[p.shape][string(p.code)], j)
+	}
+	return m
+}
+
+// each calls f with every selector that means anything of o, and each step that it means.
+func (m *matcher) each(o *task.Object, f func(j, step int)) {
+	for s, codes := range m.exact {
+		m.buf = s.forms(o, m.buf, func(form []byte, from, to int) {
+			for _, j := range codes[string(form)] {
+				for i := from; i < to; i++ {
+					f(j, i)
+				}
+			}
+		})
+	}
+	for _, j := range m.rest {
+		m.buf = m.sel[j].each(m.g, o, m.buf, func(step int) { f(j, step) })
+	}
 }
 
 // resolve finds the one task that an address means: of an object its last step.

@@ -130,6 +130,35 @@ func TestSelectorsFromFile(t *testing.T) {
 	}
 }
 
+func TestNoSelectorsInFile(t *testing.T) {
+	for _, text := range []string{"", "\n", "# only", "# only\n\n  # comments\n"} {
+		file := filepath.Join(t.TempDir(), "selectors")
+		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := (&app{}).parseSelectors([]string{"@" + file}); err == nil || codeOf(err) != ExitUsage {
+			t.Errorf("a file of %q gives the error %v", text, err)
+		}
+	}
+}
+
+// An escape within quotes is what it stands for, and any other character after a backslash itself.
+func TestEscapesInSelectors(t *testing.T) {
+	g := &task.Graph{}
+	for _, id := range []string{"a\nb", "a*b", "a\x01b", "a\u2028b", "a'b", "anb"} {
+		g.Objects = append(g.Objects, task.Object{Block: "task.a", Index: []string{id}, Steps: []task.Step{{Task: g.Add(task.Task{Spec: &kind.TaskSpec{Argv: []string{id}}})}}})
+	}
+	for text, want := range map[string]string{
+		`task.a["a\nb"]`: "a\nb", `task.a["a\*b"]`: "a*b", `task.a["a\x01b"]`: "a\x01b", `task.a["a\u2028b"]`: "a\u2028b", `task.a["a\'b"]`: "a'b",
+		`task.a[a\nb]`: "anb", "task.a[a\nb]": "a\nb",
+	} {
+		o, _, err := resolve(g, text)
+		if err != nil || o.Index[0] != want {
+			t.Errorf("%s does not mean %q: %v", text, want, err)
+		}
+	}
+}
+
 func TestSelectorMistakes(t *testing.T) {
 	for _, c := range []struct{ arg, want string }{
 		{`gate.og`, `did you mean gate.go?`},
@@ -186,7 +215,10 @@ func TestResolve(t *testing.T) {
 // Every address selects exactly itself, whatever stands in its parts.
 func TestAddressSelectsItself(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		part := rapid.StringMatching(`[a-z0-9./,\]\[_-]{1,8}`)
+		part := rapid.OneOf(rapid.StringMatching(`[a-z0-9./,\]\[_-]{1,8}`),
+			rapid.Custom(func(t *rapid.T) string { // a star is a wildcard, within quotes too
+				return strings.ToValidUTF8(strings.ReplaceAll(rapid.String().Draw(t, "any"), "*", "\\"), "")
+			}))
 		g := &task.Graph{}
 		for range rapid.IntRange(1, 6).Draw(t, "objects") {
 			g.Objects = append(g.Objects, task.Object{Block: "task." + rapid.StringMatching(`[a-z]{1,2}`).Draw(t, "name"),
@@ -227,4 +259,29 @@ func TestPatternMeansBlock(t *testing.T) {
 			t.Errorf("%s means task.copy: %v", c.pattern, got)
 		}
 	}
+}
+
+// Many selectors are matched as each of them is alone.
+func TestSelectorsMatchTogetherAsAlone(t *testing.T) {
+	g := testGraph()
+	all := []string{"task.*", "task.copy", "task.copy[17]", "task.copy[...]", `gate.go["c,2"]`, "gate.go/test.gold.0", "gate.go[a.b/1]/test.base.0", "*.go/fix", "instance.go[**]/fix",
+		`matrix.main["c,2"]`, `matrix.main["c,2",nop]/test.0`, `matrix.main["c,2",oracle,-,0]`, "tag:gates", "kind:test", "nothing.here", "task.all", "!task.all"}
+	rapid.Check(t, func(t *rapid.T) {
+		sel, err := (&app{}).parseSelectors(rapid.SliceOfN(rapid.SampledFrom(all), 1, 8).Draw(t, "selectors"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		type hit struct{ object, selector, step int }
+		together, alone := map[hit]int{}, map[hit]int{}
+		m := newMatcher(g, sel)
+		for i := range g.Objects {
+			m.each(&g.Objects[i], func(j, step int) { together[hit{i, j, step}]++ })
+			for j := range sel {
+				sel[j].each(g, &g.Objects[i], nil, func(step int) { alone[hit{i, j, step}]++ })
+			}
+		}
+		if d := cmp.Diff(alone, together); d != "" {
+			t.Fatal(d)
+		}
+	})
 }

@@ -132,7 +132,7 @@ func (s *session) shown(o *task.Object, step int) (*showJSON, error) {
 			out.Record.Flags = append(out.Record.Flags, "unstable")
 		}
 	}
-	if t := lastUnrecorded(s.store, p.Addresses(id), r, history); t != nil {
+	if t := lastUnrecorded(s.store, p.Addresses(id), r, item.Decision == plan.Reuse, history); t != nil {
 		out.Failure = &failureJSON{t.Phase, t.Status, cmp.Or(t.Detail, t.Outcome), stamp(t.Time), t.Log, t.Run}
 	}
 	for _, h := range history {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,6 +45,7 @@ type pastRun struct {
 // A pastTask is the last that a run says of a task.
 type pastTask struct {
 	Time    time.Time
+	Key     string // that it began under; "" where it did not begin
 	Phase   string // running: it began and did not end
 	Status  task.Status
 	Outcome string
@@ -88,14 +90,14 @@ func readRun(st *store.Store, id string) (*pastRun, error) {
 
 func (p *pastRun) add(line []byte) {
 	var e struct {
-		Type, Address, Phase, Detail, Log, Outcome string
-		Time                                       time.Time
-		Status                                     task.Status
+		Type, Address, Key, Phase, Detail, Log, Outcome string
+		Time                                            time.Time
+		Status                                          task.Status
 	}
 	if json.Unmarshal(line, &e) != nil {
 		return // the last line of a killed run is cut
 	}
-	t := pastTask{Time: e.Time, Phase: e.Phase, Status: e.Status, Outcome: e.Outcome, Detail: e.Detail, Run: p.id}
+	t := pastTask{Time: e.Time, Key: cmp.Or(e.Key, p.open[e.Address].Key), Phase: e.Phase, Status: e.Status, Outcome: e.Outcome, Detail: e.Detail, Run: p.id}
 	if d, err := digest.Parse(e.Log); err == nil {
 		t.Log = d
 	}
@@ -170,21 +172,23 @@ func (p *pastRun) addOlder(o *pastRun) {
 	}
 }
 
-// lastFailure is the newest failure of any of the addresses since the run of a record, or ever where r is nil; nil where there is none.
-func lastFailure(st *store.Store, addrs []string, r *task.Record) *pastTask {
-	return newest(addrs, r, recentRuns(st).failed)
+// lastFailure is the newest failure of any of the addresses since the run of a record, or ever where r is nil; nil where there is none. Where the record
+// serves, only failures under its key count: it has served since any other.
+func lastFailure(st *store.Store, addrs []string, r *task.Record, serves bool) *pastTask {
+	return newest(addrs, r, serves, recentRuns(st).failed)
 }
 
-// lastUnrecorded is the newest that is known of any of the addresses since the run of a record, and that no record keeps; nil where there is nothing.
-func lastUnrecorded(st *store.Store, addrs []string, r *task.Record, history []*task.Record) *pastTask {
+// lastUnrecorded is the newest that is known of any of the addresses since the run of a record, and that no record keeps, as lastFailure counts; nil where
+// there is nothing.
+func lastUnrecorded(st *store.Store, addrs []string, r *task.Record, serves bool, history []*task.Record) *pastTask {
 	past := recentRuns(st)
 	maps.DeleteFunc(past.done, func(_ string, t pastTask) bool {
 		return r != nil && r.Run == t.Run || slices.ContainsFunc(history, func(h *task.Record) bool { return h.Run == t.Run })
 	})
-	return newest(addrs, r, past.open, past.failed, past.skipped, past.done)
+	return newest(addrs, r, serves, past.open, past.failed, past.skipped, past.done)
 }
 
-func newest(addrs []string, r *task.Record, by ...map[string]pastTask) *pastTask {
+func newest(addrs []string, r *task.Record, serves bool, by ...map[string]pastTask) *pastTask {
 	var since time.Time
 	if r != nil {
 		since = time.Unix(0, r.Started)
@@ -192,7 +196,7 @@ func newest(addrs []string, r *task.Record, by ...map[string]pastTask) *pastTask
 	var last *pastTask
 	for _, m := range by {
 		for _, addr := range addrs {
-			if t, ok := m[addr]; ok && t.Time.After(since) {
+			if t, ok := m[addr]; ok && t.Time.After(since) && (!serves || t.Key == r.Key.String()) {
 				last, since = &t, t.Time
 			}
 		}

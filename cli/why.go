@@ -32,7 +32,8 @@ further up. With -v every component of its key is shown, changed or not.`,
 			if a.view.json {
 				return a.whyJSON(p, id, address(o, step))
 			}
-			a.why(p, id, address(o, step), lastFailure(s.store, p.Addresses(id), p.Items[id].Record))
+			item := &p.Items[id]
+			a.why(p, id, address(o, step), lastFailure(s.store, p.Addresses(id), item.Record, item.Decision == plan.Reuse))
 			return nil
 		},
 	}

@@ -82,6 +82,9 @@ func (c *Config) Snippet(r decl.Range) (string, bool) {
 	if !ok || r.Line < 1 {
 		return "", false
 	}
+	if c.l.closed[r.File] {
+		return "(sensitive values)", true
+	}
 	lines := strings.SplitN(string(src), "\n", r.Line+1)
 	if len(lines) < r.Line {
 		return "", false

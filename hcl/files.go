@@ -103,13 +103,18 @@ func (r *reader) list(path string, match ...string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// listingDigest is that of the set of names that match.
+// listingDigest is that of the set of names that match, and of which of them are directories, by the rule of store.Listing.
 func listingDigest(entries []fs.DirEntry, match []string) digest.Digest {
 	var names []string
-	for _, e := range entries {
-		if match == nil || slices.ContainsFunc(match, func(p string) bool { ok, _ := filepath.Match(p, e.Name()); return ok }) {
-			names = append(names, e.Name())
+	for _, entry := range entries {
+		name := entry.Name()
+		if match != nil && !slices.ContainsFunc(match, func(p string) bool { ok, _ := filepath.Match(p, name); return ok }) {
+			continue
 		}
+		if entry.IsDir() {
+			name += "/"
+		}
+		names = append(names, name)
 	}
 	var e digest.Encoder
 	e.Set("names", names)

@@ -53,7 +53,7 @@ func Open(dir string, o Options) *Config {
 		abs = dir
 	}
 	l := &loader{
-		o: o, reader: newReader(abs), sources: map[string][]byte{},
+		o: o, reader: newReader(abs), sources: map[string][]byte{}, closed: map[string]bool{},
 		blocks: map[string]*block{}, variables: map[string]*variable{}, locals: map[string]*local{},
 		datasets: map[string]*dataset{}, eachs: map[string]*eachScope{}, edges: map[string][]edge{}, cyclic: map[string]bool{},
 		secrets: secrets{values: map[string]string{}},
@@ -72,6 +72,7 @@ type loader struct {
 	o       Options
 	reader  *reader
 	sources map[string][]byte // text of each parsed file, by the name that ranges use
+	closed  map[string]bool   // files of which no line is shown: a wrong value of a sensitive variable is not known to be one
 	diags   decl.Diagnostics
 	broken  bool // a file does not parse
 

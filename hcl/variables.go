@@ -200,6 +200,7 @@ func (l *loader) readVars(path string) {
 		return
 	}
 	l.sources[name] = f.bytes
+	l.closed[name] = l.anySensitive()
 	var b *body
 	var diags decl.Diagnostics
 	if strings.HasSuffix(name, ".json") {
@@ -218,10 +219,23 @@ func (l *loader) readVars(path string) {
 			continue
 		}
 		v.given = true
+		if v.sensitive && len(a.expr.Variables()) > 0 { // a value without its quotes is a reference, which the diagnostic would name
+			l.notOfType(v, a.at)
+			continue
+		}
 		if val, ok := l.plainValue(a.expr, a.at); ok {
 			l.set(v, l.markAltered(val, a.at), a.at)
 		}
 	}
+}
+
+func (l *loader) anySensitive() bool {
+	for _, v := range l.variables {
+		if v.sensitive {
+			return true
+		}
+	}
+	return false
 }
 
 // variableValues is the object `var`.

@@ -51,9 +51,11 @@ type Event struct {
 	Type    string // start, log, end, retry, reuse, note
 	Task    task.ID
 	Attempt int
+	Key     task.Key     // start
 	Stream  string       // log
 	Data    []byte       // log; end of a failure: the log's tail
 	Record  *task.Record // end, reuse, retry; nil where it was skipped or unneeded
+	Status  task.Status  // end: what it ended with; of what was skipped, what kept it from starting
 	Phase   string       // end: done, failed, skipped, unneeded; reuse: reused, restored, failed. What Options.Failed names is failed
 	Code    string       // note
 	Detail  string       // note, retry, end of failed and skipped: the cause

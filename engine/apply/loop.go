@@ -163,7 +163,7 @@ func (l *loop) start(a sched.Action) {
 		j.attempt.Before = before.record
 	}
 	l.flights[a.Task] = &result{job: j}
-	l.tell(Event{Type: "start", Task: a.Task, Attempt: a.Attempt})
+	l.tell(Event{Type: "start", Task: a.Task, Attempt: a.Attempt, Key: j.attempt.Key})
 	switch {
 	case err != nil:
 		l.ended(j.refused(task.Failed, err.Error()))

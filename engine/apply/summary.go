@@ -22,7 +22,7 @@ func droppedNote(bytes int) Event {
 // finish counts a task that has ended, and tells of it.
 func (l *loop) finish(id task.ID) {
 	end, phase := l.ends(id), l.s.Phase(id)
-	e := Event{Type: "end", Task: id, Record: end.Record, Phase: phase.String(), Detail: end.Cause, Attempt: l.s.Runs(id)}
+	e := Event{Type: "end", Task: id, Record: end.Record, Status: end.Status, Phase: phase.String(), Detail: end.Cause, Attempt: l.s.Runs(id)}
 	if f := l.flights[id]; f != nil {
 		if phase == sched.Failed && end.Record != nil {
 			e.Data = end.Record.Tail

@@ -80,11 +80,13 @@ func TestCheck(t *testing.T) {
 		check(t, err)
 		other, err := readListing(abs("other"), nil)
 		check(t, err)
+		list, err := os.ReadDir(root)
+		check(t, err)
 		return snapshotOf(t, root, f, &SnapshotData{
 			Identity: "build 1", Args: args, Generation: 7, Began: time.Now(),
 			Reads: []Read{
 				{Path: abs("a.hcl"), Kind: ReadFile, Digest: hcl},
-				{Path: root, Kind: ReadDir, Match: []string{"*.hcl", "*.json"}, Digest: Listing([]string{"a.hcl", "b.hcl", "in"}, []string{"*.hcl"})},
+				{Path: root, Kind: ReadDir, Match: []string{"*.hcl", "*.json"}, Digest: Listing(list, []string{"*.hcl"})},
 				{Path: abs("locked"), Kind: ReadAbsent},
 				{Path: abs("other"), Kind: ReadDir, Digest: other},
 			},
@@ -125,6 +127,10 @@ func TestCheck(t *testing.T) {
 		{"remove what was read", func() { check(t, os.Remove(abs("a.hcl"))) }, "ROOT/a.hcl is gone"},
 		{"add to a listing", func() { write(t, root, "c.hcl", "v1") }, "ROOT has changed"},
 		{"make what was absent", func() { write(t, root, "locked", "") }, "ROOT/locked is new"},
+		{"make a directory of a file", func() {
+			check(t, os.Remove(abs("other/x")))
+			check(t, os.Mkdir(abs("other/x"), 0o777))
+		}, "ROOT/other has changed"},
 		{"add to another listing", func() { write(t, root, "other/y", "") }, "ROOT/other has changed"},
 		{"edit an input", func() { write(t, root, "in/2.txt", "v2") }, "input in/2.txt has changed"},
 		{"edit and hide it", func() {
