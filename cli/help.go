@@ -116,10 +116,10 @@ Commands that tasks run see none of this. They get
   HOME, TMPDIR, LANG, TZ       always, each with a value of pbuild's
   PATH                         the runtime's "path", or else pbuild's own without relative directories
   what "env" and "pass_env" declare
-  GOSUMDB, GONOSUMDB           as "go env" has them; a "task" block does not get them
+  GOSUMDB, GONOSUMDB           as "go env" has them
   PBUILD_PROBLEM_STATEMENT     an agent that is a command: the file with the statement
 
-and with network (fetch, a runtime's prepare, and where network = true) what makes this machine's proxies and mirrors work: HTTP_PROXY, HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE, PIP_INDEX_URL,
+and with network (fetch, a runtime's prepare, a task in place, and where network = true) what makes this machine's proxies and mirrors work: HTTP_PROXY, HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE, PIP_INDEX_URL,
 PIP_CERT, NPM_CONFIG_REGISTRY; of "go env" GOPROXY, GONOPROXY, GOPRIVATE, GOINSECURE, GOAUTH. None of what passes through is in a key, and what "env" declares wins over it.`},
 	{"state", "Topic: what .pbuild holds", `Everything that pbuild remembers is under .pbuild beside the workspace. It can be deleted at any time: then everything runs again.
 
