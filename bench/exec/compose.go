@@ -112,7 +112,16 @@ func (c *composer) protect(patterns []string) error {
 	return nil
 }
 
-func (c *composer) protected(p string) bool { return c.tests[p] || c.globs.match(p) }
+// protected says whether a path is, or is what Python would load in the place of one that is.
+func (c *composer) protected(p string) bool {
+	if c.named(p) {
+		return true
+	}
+	source, _ := run.Shadowed(p, c.candidate[p].Mode == task.ModeLink)
+	return c.baseTest[source].Mode != 0 && c.named(source)
+}
+
+func (c *composer) named(p string) bool { return c.tests[p] || c.globs.match(p) }
 
 // exempt says that gold itself changes the path, so that a candidate may.
 func (c *composer) exempt(p string) bool { return c.golds[p] && !c.tests[p] }

@@ -19,13 +19,13 @@ var (
 	Prepare        = &task.Kind{Name: "prepare", Version: 1, Opaque: true}
 	FetchGold      = &task.Kind{Name: "fetch.gold", Version: 1, Opaque: true}
 	Build          = &task.Kind{Name: "build", Version: 2, Opaque: true}
-	Test           = &task.Kind{Name: "test", Version: 3}
+	Test           = &task.Kind{Name: "test", Version: 4}
 	Score          = &task.Kind{Name: "score", Version: 1, Pure: true}
 	Verdict        = &task.Kind{Name: "verdict", Version: 3, Pure: true}
 	SamplePure     = &task.Kind{Name: "sample", Version: 1, Pure: true}   // oracle, nop, predictions
 	Sample         = &task.Kind{Name: "sample", Version: 1, Frozen: true} // what cannot be recomputed
 	Extract        = &task.Kind{Name: "extract", Version: 1, Pure: true}
-	Compose        = &task.Kind{Name: "compose", Version: 2, Pure: true}
+	Compose        = &task.Kind{Name: "compose", Version: 3, Pure: true}
 	Outcome        = &task.Kind{Name: "outcome", Version: 4, Pure: true}
 	Handshake      = &task.Kind{Name: "handshake", Version: 1}
 	Report         = &task.Kind{Name: "report", Version: 2, Pure: true, Files: true}

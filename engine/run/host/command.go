@@ -305,7 +305,8 @@ func (s *session) plan(ctx context.Context, sp *spec) error {
 	var restored []string
 	restored, sp.Reset = holding(st.Reset, all)
 	for _, e := range all {
-		if matchesAny(restored, e.Path) {
+		source, _ := run.Shadowed(e.Path, e.Mode == task.ModeLink)
+		if matchesAny(restored, e.Path) || source != "" && matchesAny(restored, source) {
 			sp.Wanted = append(sp.Wanted, entry{e.Path, e.Mode, e.Blob})
 		}
 	}

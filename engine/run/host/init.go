@@ -122,6 +122,9 @@ func (i *initProcess) look(e *end, before, known []indexed) error {
 	}
 	e.Altered = slices.Compact(slices.Sorted(slices.Values(append(e.Altered, altered(before, after, i.spec.Watch)...))))
 	e.Manifest = manifest(after)
+	if err := dateBack(i.workspace, after); err != nil {
+		return err
+	}
 	return writeIndex(os.NewFile(fdIndexOut, "index"), after)
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,16 +16,18 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"pbuild/engine/digest"
+	"pbuild/engine/run"
 	"pbuild/engine/task"
 )
 
 // A layer lays a tree over what a state left: nothing runs in the workspace meanwhile, so what it sees by lstat stays true.
 type layer struct {
-	root  string // the workspace
-	home  string
-	stamp time.Time // laid files are at least as new: make and cargo compare times
-	blobs func([]digest.Digest) ([][]byte, error)
-	reset []string
+	root   string // the workspace
+	home   string
+	stamp  time.Time // laid files are at least as new: make and cargo compare times
+	newest time.Time // of laid files, where that may be in the future
+	blobs  func([]digest.Digest) ([][]byte, error)
+	reset  []string
 }
 
 // lay makes the workspace what s wants, in the order that protects a verdict: the tree, the protected paths, the reports, the files.
@@ -54,6 +57,7 @@ func (l *layer) lay(s *spec) error {
 			return fmt.Errorf("lay %s: %w", name, err)
 		}
 	}
+	time.Sleep(min(time.Until(l.newest), time.Second)) // what is made of these files is to be newer
 	return nil
 }
 
@@ -163,6 +167,7 @@ func (l *layer) put(root, path string, mode uint32, content []byte) error {
 		return err
 	}
 	full := filepath.Join(root, path)
+	was, _ := os.Lstat(full)
 	if err := removeAll(full); err != nil {
 		return err
 	}
@@ -188,6 +193,10 @@ func (l *layer) put(root, path string, mode uint32, content []byte) error {
 	if now.Before(l.stamp) {
 		now = l.stamp
 	}
+	if was != nil && was.Size() == int64(len(content)) && was.ModTime().Unix() == now.Unix() { // Python would take the bytecode of what was there
+		now = time.Unix(now.Unix()+1, 0)
+		l.newest = now
+	}
 	return os.Chtimes(full, now, now)
 }
 
@@ -207,6 +216,11 @@ func (l *layer) resetPaths(s *spec) error {
 		}
 	}
 	l.reset = append(l.reset, r.additions...)
+	for _, p := range r.bytecode { // nothing is lost, so that nothing is said
+		if err := l.remove(p); err != nil {
+			return err
+		}
+	}
 	var wrong []entry
 	for _, e := range s.Wanted {
 		if r.exempt[e.Path] {
@@ -231,6 +245,7 @@ type resetter struct {
 	spec      *spec
 	exempt    map[string]bool
 	additions []string
+	bytecode  []string // of protected sources, which may be another's
 }
 
 // find looks below dir. A directory that matches goes as a whole if neither the tree nor an exemption has anything in it.
@@ -248,9 +263,7 @@ func (r *resetter) find(root, dir string) error {
 			p = dir + "/" + p
 		}
 		if !e.IsDir() {
-			if r.matches(p) && !r.wanted(p) {
-				r.additions = append(r.additions, p)
-			}
+			r.look(p, e.Type()&fs.ModeSymlink != 0)
 			continue
 		}
 		if r.matches(p) && !r.inside(p) {
@@ -262,6 +275,23 @@ func (r *resetter) find(root, dir string) error {
 		}
 	}
 	return nil
+}
+
+// look finds what is to become of a file or link.
+func (r *resetter) look(p string, link bool) {
+	source, bytecode := run.Shadowed(p, link)
+	switch {
+	case r.wanted(p) || r.exempt[p]:
+	case r.matches(p):
+		r.additions = append(r.additions, p)
+	case link && path.Base(p) == "__pycache__" && r.inside(path.Dir(p)):
+		r.bytecode = append(r.bytecode, p)
+	case !r.wanted(source) || r.exempt[source]:
+	case bytecode:
+		r.bytecode = append(r.bytecode, p)
+	default:
+		r.additions = append(r.additions, p)
+	}
 }
 
 func (r *resetter) matches(p string) bool {

@@ -31,6 +31,16 @@ func lay(h *harness) {
 		h.want(h.ok(from("built", x, sh("make -q && echo nothing to do"))), "nothing to do\n")
 		h.want(h.ok(from("built", y, sh("make; cat a.o"))), "built a.o\npatched")
 	})
+	h.sub("a file of equal size is laid in another second", func(h *harness) {
+		x, y := h.trees.Add(map[string]string{"a.py": "1"}), h.trees.Add(map[string]string{"a.py": "2"})
+		h.ok(keep("second", from("", x, sh("stat -c %Y a.py >was"))))
+		h.want(h.ok(from("second", y, sh(`test "$(stat -c %Y a.py)" != "$(cat was)" && echo differs; touch now; test a.py -nt now || echo not in the future`))), "differs\nnot in the future\n")
+	})
+	h.sub("what a command dated in the future is older than what is laid", func(h *harness) {
+		x, y := h.trees.Add(map[string]string{"a.c": "1"}), h.trees.Add(map[string]string{"a.c": "2!"})
+		h.ok(keep("future", from("", x, sh("echo o >a.o; touch -d 2100-01-01 a.o"))))
+		h.want(h.ok(from("future", y, sh("test a.c -nt a.o && echo newer"))), "newer\n")
+	})
 	h.sub("a link in the way is not followed", func(h *harness) {
 		x := h.trees.Add(map[string]string{"d/f": "1", "d/g": "g"})
 		y := h.trees.Add(map[string]string{"d/f": "2"})
@@ -92,6 +102,19 @@ func reset(h *harness) {
 		h.want(out, "old\n")
 		if len(res.Reset) != 0 {
 			h.Errorf("reset %q", res.Reset)
+		}
+	})
+	h.sub("what Python would load in the place of a protected source goes", func(h *harness) {
+		x := h.trees.Add(map[string]string{"t/test_a.py": "a", "t/test_b.py": "b", "t/test_c.py": "c", "t/test_c/__init__.py": "the tree's", "a.py": "code"})
+		h.ok(keep("shadows", from("", x, sh(`mkdir t/test_a t/__pycache__ __pycache__ a; echo evil >t/test_a/__init__.py; ln -s ../a t/test_b; echo evil >t/test_b.abi3.so; echo evil >t/test_c/__init__.py
+			echo evil >t/__pycache__/test_a.cpython-312.pyc; echo mine >__pycache__/a.cpython-312.pyc; echo mine >a/__init__.py`))))
+		c := from("shadows", x, sh("cat t/test_c/__init__.py; echo; find . -type f | sort"))
+		c.Start.Reset = []string{"t/*.py"}
+		res := h.run(c)
+		out, _, _ := h.parse(res)
+		h.want(out, "the tree's\n./__pycache__/a.cpython-312.pyc\n./a.py\n./a/__init__.py\n./t/test_a.py\n./t/test_b.py\n./t/test_c.py\n./t/test_c/__init__.py\n")
+		if want := []string{"t/test_a/__init__.py", "t/test_b", "t/test_b.abi3.so", "t/test_c/__init__.py"}; !slices.Equal(res.Reset, want) {
+			h.Errorf("reset %q, want %q", res.Reset, want)
 		}
 	})
 	h.sub("exemptions, and globs that hold only where the tree has nothing", func(h *harness) {
