@@ -20,7 +20,6 @@ import (
 	"pbuild/bench/formats"
 	"pbuild/bench/kind"
 	"pbuild/engine/digest"
-	"pbuild/engine/store"
 	"pbuild/engine/task"
 	"pbuild/engine/tree"
 )
@@ -73,7 +72,7 @@ func (h *lowerHost) Dir(path string, ignore []string) ([]task.FileInput, error) 
 			return filepath.SkipDir
 		}
 		list, err := os.ReadDir(p)
-		h.read = append(h.read, decl.Read{Path: p, Dir: true, Digest: store.Listing(list, nil)})
+		h.read = append(h.read, decl.Read{Path: p, Dir: true, Digest: digest.OfListing(list, nil)})
 		return err
 	})
 }
@@ -201,7 +200,7 @@ func (l *listings) ReadDir(name string) ([]fs.DirEntry, error) {
 		l.looked[name] = decl.Read{Path: full, Absent: none != nil, Digest: digest.Of(b)}
 		return nil, err
 	}
-	l.looked[name] = decl.Read{Path: full, Dir: true, Digest: store.Listing(list, nil)}
+	l.looked[name] = decl.Read{Path: full, Dir: true, Digest: digest.OfListing(list, nil)}
 	list = slices.DeleteFunc(list, func(e fs.DirEntry) bool { return hiddenPath(e.Name()) })
 	l.dirs[name] = list
 	return list, nil

@@ -168,7 +168,7 @@ func (p *pattern) matches(o *task.Object, buf []byte, f func(step int)) []byte {
 
 // exact says whether p has no wildcard.
 func (p *pattern) exact() bool {
-	return bytes.IndexByte(p.code, anyHere)+bytes.IndexByte(p.code, anyAcross) == -2
+	return !slices.ContainsFunc(p.code, func(c byte) bool { return c == anyHere || c == anyAcross })
 }
 
 // means says whether p may mean anything of a block, whatever members and steps it has.

@@ -72,11 +72,11 @@ func (a *app) hclOptions() hcl.Options {
 
 // loadOptions say how a workspace is to be looked at.
 type loadOptions struct {
-	noProbe bool // a runtime's identity is what its probe printed last
-	keep    bool // diagnostics are the caller's to show: with errors among them the session comes without a graph
-	warn    bool // warnings are shown too: whoever only looks around has been told by plan
-	all     bool // the whole workspace will be looked at, as it is now
-	replace replacement
+	noProbe bool        // a runtime's identity is what its probe printed last
+	keep    bool        // diagnostics are the caller's to show: with errors among them the session comes without a graph
+	warn    bool        // warnings are shown too: whoever only looks around has been told by plan
+	all     bool        // the whole workspace will be looked at, as it is now
+	replace replacement // what --replace names, so that rows which it makes anew do not count as known
 }
 
 // load reads the workspace and makes its graph. Diagnostics are shown; with an error among them nothing has been started.

@@ -85,7 +85,7 @@ func (s *session) unknownHint() string {
 	return fmt.Sprintf(" (what is made of dataset.%s is not known before %s has run)", u.Dataset, makerNames(u))
 }
 
-// choose applies selectors. An error about one that nothing matches says so where it may mean what waits for rows.
+// choose applies selectors. An error about one that nothing matches says so where it may mean what waits for rows; to exclude that is no mistake.
 func (s *session) choose(sel []selector) (*choice, error) {
 	c, err := choose(s.graph, sel)
 	if err == nil {
@@ -93,6 +93,13 @@ func (s *session) choose(sel []selector) (*choice, error) {
 	}
 	if err := s.checkPossible(sel); err != nil {
 		return nil, err
+	}
+	_, missed := match(s.graph, sel)
+	known := slices.DeleteFunc(slices.Clone(sel), func(x selector) bool {
+		return x.not && slices.ContainsFunc(missed, func(m selector) bool { return m.text == x.text })
+	})
+	if len(known) < len(sel) {
+		return s.choose(known)
 	}
 	return nil, usagef("%w%s", err, s.unknownHint())
 }
@@ -136,7 +143,7 @@ func (s *session) mayWait(sel *selector) bool {
 func (s *session) held(sel []selector) bool {
 	everything := true
 	for i := range sel {
-		if s.mayWait(&sel[i]) {
+		if !sel[i].not && s.mayWait(&sel[i]) {
 			return true
 		}
 		everything = everything && sel[i].not

@@ -3,7 +3,9 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -89,7 +91,7 @@ func (a *app) showVerify(damage, missing []string) error {
 // verifyTrees reads all trees again.
 func verifyTrees(ctx context.Context, st *store.Store, state string) (damage []string, err error) {
 	dir := filepath.Join(state, treesDir)
-	if _, err := os.Stat(dir); err != nil {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // to open a repository would make it
 	}
 	trees := slices.Collect(maps.Keys(tree.Kept(dir)))

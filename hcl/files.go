@@ -97,28 +97,10 @@ func (r *reader) list(path string, match ...string) ([]fs.DirEntry, error) {
 	}
 	read := decl.Read{Path: path, Dir: true, Match: match, Absent: errors.Is(err, fs.ErrNotExist)}
 	if err == nil {
-		read.Digest = listingDigest(entries, match)
+		read.Digest = digest.OfListing(entries, match)
 	}
 	r.reads[path] = read
 	return entries, err
-}
-
-// listingDigest is that of the set of names that match, and of which of them are directories, by the rule of store.Listing.
-func listingDigest(entries []fs.DirEntry, match []string) digest.Digest {
-	var names []string
-	for _, entry := range entries {
-		name := entry.Name()
-		if match != nil && !slices.ContainsFunc(match, func(p string) bool { ok, _ := filepath.Match(p, name); return ok }) {
-			continue
-		}
-		if entry.IsDir() {
-			name += "/"
-		}
-		names = append(names, name)
-	}
-	var e digest.Encoder
-	e.Set("names", names)
-	return e.Sum()
 }
 
 // all is everything that was looked at, sorted by path.

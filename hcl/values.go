@@ -55,7 +55,7 @@ func valueOf(e hclsyntax.Expression, ctx *hashihcl.EvalContext) (cty.Value, hash
 	}
 	at := e.Range()
 	return cty.DynamicVal, append(diags, &hashihcl.Diagnostic{Severity: hashihcl.DiagError, Summary: "Number out of range", Subject: &at,
-		Detail: "This comes to a number that is infinite, as one divided by zero is, or beyond about 1e308 or 1e-308."})
+		Detail: "This comes to a number that is infinite, as one divided by zero is, or beyond about 1e308, or nearer to zero than 5e-324."})
 }
 
 func inRange(v cty.Value) bool {
@@ -198,6 +198,9 @@ func whole(v any, least int64) (int64, *mismatch) {
 		return int64(f), nil
 	}
 	got, _ := text(n)
+	if d, ok := n.(decl.Decimal); ok && d.IsInt() && d.Sign() > 0 {
+		return 0, wrongly("a whole number below 2^53", got)
+	}
 	return 0, wrongly(fmt.Sprintf("a whole number of %d or more", least), got)
 }
 
@@ -224,15 +227,16 @@ var sizeUnits = []struct {
 
 func size(v any) (int64, *mismatch) {
 	const want = `a size such as "512MiB" or "10GB", or a number of bytes,`
-	if typeName(v) == "a number" {
+	s, _ := v.(string)
+	switch v.(type) {
+	case string:
+	case float64, decl.Decimal:
 		n, m := whole(v, 1)
 		if m != nil {
 			return 0, wrongly(want, m.got)
 		}
 		return n, nil
-	}
-	s, ok := v.(string)
-	if !ok {
+	default:
 		return 0, wrong(want, v)
 	}
 	for _, u := range sizeUnits {

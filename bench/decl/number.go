@@ -35,14 +35,14 @@ func (d Decimal) MarshalJSON() ([]byte, error) { return []byte(d.String()), nil 
 // NumberOf is f as a value: float64 or Decimal.
 func NumberOf(f *big.Float) any {
 	if v, accuracy := f.Float64(); accuracy == big.Exact && v == math.Trunc(v) && math.Abs(v) < exactInts {
-		return v
+		return v + 0 // of the two zeros that which has no sign
 	}
 	return Decimal{f}
 }
 
 // ParseNumber reads a number in decimal; false if it is none, or one out of range.
 func ParseNumber(s string) (any, bool) {
-	if v, err := strconv.ParseInt(s, 10, 64); err == nil && v != 0 && -exactInts < v && v < exactInts { // -0 is no int
+	if v, err := strconv.ParseInt(s, 10, 64); err == nil && -exactInts < v && v < exactInts {
 		return float64(v), true
 	}
 	if v, err := strconv.ParseFloat(s, 64); err != nil || math.IsInf(v, 0) {

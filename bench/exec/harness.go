@@ -140,11 +140,11 @@ var (
 		steering: [][]string{
 			{"tool", "pytest*"}, {"tool", "tox"}, {"build-system", "backend-path"},
 			{"project", "entry-points"}, {"project", "scripts"}, {"project", "gui-scripts"},
-			{"tool", "poetry", "plugins"}, {"tool", "poetry", "scripts"}, {"tool", "pdm", "scripts"}, {"tool", "hatch", "build", "hooks"},
+			{"tool", "poetry", "plugins"}, {"tool", "poetry", "scripts"}, {"tool", "pdm", "scripts"}, {"tool", "hatch", "build", "hooks"}, {"tool", "hatch", "envs", "*", "scripts"},
 			{"tool", "uv", "sources"}, {"tool", "uv", "override-dependencies"},
-			{"tool", "poetry", "dependencies", "*", "path"}, {"tool", "poetry", "dependencies", "*", "git"},
-			{"tool", "poetry", "dev-dependencies", "*", "path"}, {"tool", "poetry", "dev-dependencies", "*", "git"},
-			{"tool", "poetry", "group", "*", "dependencies", "*", "path"}, {"tool", "poetry", "group", "*", "dependencies", "*", "git"},
+			{"tool", "poetry", "dependencies", "*", "path"}, {"tool", "poetry", "dependencies", "*", "git"}, {"tool", "poetry", "dependencies", "*", "url"},
+			{"tool", "poetry", "dev-dependencies", "*", "path"}, {"tool", "poetry", "dev-dependencies", "*", "git"}, {"tool", "poetry", "dev-dependencies", "*", "url"},
+			{"tool", "poetry", "group", "*", "dependencies", "*", "path"}, {"tool", "poetry", "group", "*", "dependencies", "*", "git"}, {"tool", "poetry", "group", "*", "dependencies", "*", "url"},
 		},
 		sources: [][]string{{"project", "dependencies"}, {"project", "optional-dependencies"}, {"dependency-groups"}, {"build-system", "requires"}},
 	}

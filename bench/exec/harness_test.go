@@ -54,8 +54,9 @@ func TestHarnessEdits(t *testing.T) {
 			`pyproject.toml: build-system.backend-path = ["."]|pyproject.toml: project.scripts.pytest = "evil:main"|pyproject.toml: tool.poetry.scripts.pytest = "evil:main"|` +
 				`pyproject.toml: tool.tox.legacy_tox_ini = "x"|pyproject.toml: tool.uv.override-dependencies = ["x"]|pyproject.toml: tool.uv.sources.pytest.path = "evil"`},
 		{"python: where dependencies are from", "pyproject.toml", "[project]\nversion='1'\n",
-			"[project]\nversion='2'\ndependencies=['attrs>=1; python_version<\"3\"','pytest @ file:///x']\n[tool.poetry.group.dev.dependencies]\npytest={path='evil'}\nx='^1'\n[tool.black]\nline=1\n", "",
-			`pyproject.toml: project.dependencies = "pytest @ file:///x"|pyproject.toml: tool.poetry.group.dev.dependencies.pytest.path = "evil"`},
+			"[project]\nversion='2'\ndependencies=['attrs>=1; python_version<\"3\"','pytest @ file:///x']\n[tool.poetry.group.dev.dependencies]\npytest={path='evil'}\nz={url='https://x/z.whl'}\nx='^1'\n[tool.hatch.envs.test.scripts]\nrun='true'\n[tool.black]\nline=1\n", "",
+			`pyproject.toml: project.dependencies = "pytest @ file:///x"|pyproject.toml: tool.hatch.envs.test.scripts.run = "true"|` +
+				`pyproject.toml: tool.poetry.group.dev.dependencies.pytest.path = "evil"|pyproject.toml: tool.poetry.group.dev.dependencies.z.url = "https://x/z.whl"`},
 		{"cargo: where dependencies are from", "Cargo.toml", "[dependencies]\nold={path='old'}\nlog='1'\n",
 			"[package]\nversion='2'\n[dependencies]\nold={path='old'}\nlog={version='2',features=['std']}\nassert={path='evil'}\n[dev-dependencies]\nnew='1'\nassert={git='x'}\n[target.x.dependencies]\ny={path='z'}\n", "",
 			`Cargo.toml: dependencies.assert.path = "evil"|Cargo.toml: dev-dependencies.assert.git = "x"|Cargo.toml: target.x.dependencies.y.path = "z"`},

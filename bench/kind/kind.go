@@ -12,7 +12,7 @@ import (
 // The kinds. A version is raised by hand when the kind's result may differ for equal inputs.
 var (
 	Source         = &task.Kind{Name: "source", Version: 1}
-	Patches        = &task.Kind{Name: "patches", Version: 2, Pure: true}
+	Patches        = &task.Kind{Name: "patches", Version: 3, Pure: true}
 	Image          = &task.Kind{Name: "image", Version: 1}
 	RuntimePrepare = &task.Kind{Name: "runtime.prepare", Version: 1, Opaque: true}
 	Fetch          = &task.Kind{Name: "fetch", Version: 1, Opaque: true}
@@ -24,7 +24,7 @@ var (
 	Verdict        = &task.Kind{Name: "verdict", Version: 3, Pure: true}
 	SamplePure     = &task.Kind{Name: "sample", Version: 1, Pure: true}   // oracle, nop, predictions
 	Sample         = &task.Kind{Name: "sample", Version: 1, Frozen: true} // what cannot be recomputed
-	Extract        = &task.Kind{Name: "extract", Version: 1, Pure: true}
+	Extract        = &task.Kind{Name: "extract", Version: 2, Pure: true}
 	Compose        = &task.Kind{Name: "compose", Version: 3, Pure: true}
 	Outcome        = &task.Kind{Name: "outcome", Version: 4, Pure: true}
 	Handshake      = &task.Kind{Name: "handshake", Version: 1}

@@ -81,11 +81,12 @@ func installed(argv []string, cwd string) []string {
 // programs are the globs of what a command may run that is no tool of the machine, each a path that it names.
 func programs(argv []string, cwd string) []string {
 	var globs []string
+	dirs := places(argv, cwd)
 	for _, w := range words(argv) {
-		if !strings.Contains(w, "/") || path.IsAbs(w) || w[0] == '-' || !isPlain(w) {
+		if !strings.Contains(w, "/") || path.IsAbs(w) || w[0] == '-' || !isPlain(w) || strings.Contains(w, "::") { // that is a test's id
 			continue
 		}
-		for _, dir := range places(argv, cwd) {
+		for _, dir := range dirs {
 			if p := path.Join(dir, w); filepath.IsLocal(p) && p != "." {
 				globs = append(globs, p)
 			}
@@ -155,11 +156,7 @@ func makefiles(text, dirs []string) []string {
 	}
 	globs := append(around(dirs, "GNUmakefile", "makefile"), "=**/Makefile")
 	for i := range text {
-		name, ok := option(text[i:], 'f', "--file")
-		if !ok {
-			name, ok = option(text[i:], 'f', "--makefile")
-		}
-		if ok && isPlain(name) {
+		if name, ok := option(text[i:], 'f', "--file", "--makefile"); ok && isPlain(name) {
 			globs = append(globs, "=**/"+path.Base(name))
 		}
 	}
@@ -167,9 +164,14 @@ func makefiles(text, dirs []string) []string {
 }
 
 // option is the value of an option with which text begins: "-C x", "-Cx", "-skC x", "-C=x", "--directory x" or "--directory=x".
-func option(text []string, short byte, long string) (string, bool) {
-	value, ok := strings.CutPrefix(text[0], long)
-	if !ok || value != "" && value[0] != '=' {
+func option(text []string, short byte, long ...string) (string, bool) {
+	value, found := "", false
+	for _, l := range long {
+		if v, ok := strings.CutPrefix(text[0], l); ok && (v == "" || v[0] == '=') {
+			value, found = v, true
+		}
+	}
+	if !found {
 		i := strings.IndexByte(text[0], short)
 		if i < 1 || text[0][0] != '-' || strings.Trim(text[0][1:i], makeFlags) != "" {
 			return "", false

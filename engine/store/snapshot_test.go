@@ -86,7 +86,7 @@ func TestCheck(t *testing.T) {
 			Identity: "build 1", Args: args, Generation: 7, Began: time.Now(),
 			Reads: []Read{
 				{Path: abs("a.hcl"), Kind: ReadFile, Digest: hcl},
-				{Path: root, Kind: ReadDir, Match: []string{"*.hcl", "*.json"}, Digest: Listing(list, []string{"*.hcl"})},
+				{Path: root, Kind: ReadDir, Match: []string{"*.hcl", "*.json"}, Digest: digest.OfListing(list, []string{"*.hcl"})},
 				{Path: abs("locked"), Kind: ReadAbsent},
 				{Path: abs("other"), Kind: ReadDir, Digest: other},
 			},

@@ -48,31 +48,13 @@ type Read struct {
 	Match  []string // of a directory: only names that match one of these patterns (path/filepath.Match) count; nil: all
 }
 
-// Listing is the digest of a directory's listing: the names that match one of patterns, all if there is none, and which of them are directories.
-func Listing(list []fs.DirEntry, patterns []string) digest.Digest {
-	kept := make([]string, 0, len(list))
-	for _, entry := range list {
-		name := entry.Name()
-		if len(patterns) > 0 && !slices.ContainsFunc(patterns, func(p string) bool { ok, _ := filepath.Match(p, name); return ok }) {
-			continue
-		}
-		if entry.IsDir() {
-			name += "/"
-		}
-		kept = append(kept, name)
-	}
-	var e digest.Encoder
-	e.Set("names", kept)
-	return e.Sum()
-}
-
 // readListing lists a directory now.
 func readListing(path string, patterns []string) (digest.Digest, error) {
 	list, err := os.ReadDir(path)
 	if err != nil {
 		return digest.Digest{}, err
 	}
-	return Listing(list, patterns), nil
+	return digest.OfListing(list, patterns), nil
 }
 
 // WriteSnapshot writes the snapshot in a .pbuild directory, aside and renamed. It needs no lock. What it writes is disposable: it is

@@ -25,12 +25,16 @@ type Git struct {
 
 // Local is the path of a repository on this machine; "" for another's.
 func (g *Git) Local() string {
-	rest, isURL := strings.CutPrefix(g.URL, "file://")
 	switch {
 	case g.URL == "" || !isLocal(g.URL):
 		return ""
-	case isURL || filepath.IsAbs(g.URL):
-		return rest
+	case strings.HasPrefix(g.URL, "file://"):
+		if u, err := url.Parse(g.URL); err == nil && u.Host == "" {
+			return u.Path
+		}
+		return ""
+	case filepath.IsAbs(g.URL):
+		return g.URL
 	}
 	return filepath.Join(g.Dir, g.URL)
 }

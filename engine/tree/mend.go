@@ -141,8 +141,11 @@ func (r *Repo) unpackAll(ctx context.Context, aside, pack string) error {
 		return err
 	}
 	defer f.Close()
-	r.run(ctx, call{stdin: f}, "unpack-objects", "-r", "-q") // it fails for what it cannot read
-	if err := ctx.Err(); err != nil {
+	_, err = r.run(ctx, call{stdin: f}, "unpack-objects", "-r", "-q")
+	if refused, ok := errors.AsType[*gitError](err); ok && refused.exit > 0 && !strings.Contains(refused.stderr, "unable to") { // else, as on a full disk, it has not come to what it cannot read
+		err = nil
+	}
+	if err != nil {
 		return errors.Join(err, os.Rename(moved, pack))
 	}
 	return r.sync()
