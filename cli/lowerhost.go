@@ -196,8 +196,7 @@ func (l *listings) ReadDir(name string) ([]fs.DirEntry, error) {
 	full := l.path(name)
 	list, err := os.ReadDir(full)
 	if err != nil {
-		b, none := os.ReadFile(full)
-		l.looked[name] = decl.Read{Path: full, Absent: none != nil, Digest: digest.Of(b)}
+		l.missed(name)
 		return nil, err
 	}
 	l.looked[name] = decl.Read{Path: full, Dir: true, Digest: digest.OfListing(list, nil)}
@@ -205,6 +204,23 @@ func (l *listings) ReadDir(name string) ([]fs.DirEntry, error) {
 	l.dirs[name] = list
 	return list, nil
 }
+
+// missed remembers that there is no directory of a name: because there is nothing, or by how the directory above lists it. l.mu is held.
+func (l *listings) missed(name string) {
+	full := l.path(name)
+	if fi, err := os.Lstat(full); err == nil && fi.Mode()&fs.ModeSymlink == 0 && name != "." {
+		above := filepath.Dir(full)
+		if list, err := os.ReadDir(above); err == nil {
+			it := []string{literal.Replace(filepath.Base(full))}
+			l.looked[name] = decl.Read{Path: above, Dir: true, Match: it, Digest: digest.OfListing(list, it)}
+			return
+		}
+	}
+	l.looked[name] = decl.Read{Path: full, Absent: true} // of a link that leads to none, that never holds
+}
+
+// literal makes a name a pattern of filepath.Match that matches it alone.
+var literal = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
 func hiddenPath(name string) bool {
 	first, _, _ := strings.Cut(name, "/")

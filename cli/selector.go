@@ -425,6 +425,9 @@ func resolve(g *task.Graph, addr string) (o *task.Object, step int, err error) {
 			continue
 		}
 		one := &g.Objects[i]
+		if named := one.Address(last); !s.pattern.exact() && (named.String() == addr || (task.Address{Block: named.Block, Index: named.Index}).String() == addr) { // an id may hold a star
+			return one, last, nil
+		}
 		if o == nil || s.pattern.step || o.Block != one.Block || !slices.Equal(o.Index, one.Index) { // a report has an object for each of its files
 			if n++; len(names) < 3 {
 				names = append(names, address(one, last))

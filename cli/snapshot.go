@@ -85,7 +85,7 @@ func (s *session) reads() []store.Read {
 		switch {
 		case r.Absent:
 			one.Kind, one.Digest = store.ReadAbsent, digest.Digest{}
-		case r.Dir: // its digest is that of the whole listing
+		case r.Dir: // its digest is that of what Match leaves of the listing
 			one.Kind = store.ReadDir
 		}
 		out = append(out, one)

@@ -22,11 +22,13 @@ func (s *session) makers(u *decl.UnknownRows) []task.ID {
 			ids = append(ids, o.Steps[len(o.Steps)-1].Task)
 		}
 	}
-	if slices.ContainsFunc(u.Makers, func(r decl.Ref) bool { return s.ws.Held[r.String()] }) {
+	if slices.ContainsFunc(u.Makers, s.waits) {
 		return nil
 	}
 	return ids
 }
+
+func (s *session) waits(r decl.Ref) bool { return s.ws.Held[r.String()] }
 
 // learn adds to made the datasets whose makers have nothing to do, and says whether there are any.
 func (s *session) learn(made map[string]bool, r replacement) bool {
@@ -42,6 +44,9 @@ func (s *session) learn(made map[string]bool, r replacement) bool {
 		u := &s.ws.Unknown[i]
 		ids := s.makers(u)
 		if len(ids) == 0 {
+			if !slices.ContainsFunc(u.Makers, s.waits) { // they have no members, and so nothing to do
+				made[u.Dataset], more = true, true
+			}
 			continue
 		}
 		s.prefetch(ids)

@@ -32,7 +32,7 @@ var instanceBlock = BlockDef{Type: "instance", Label: true, Common: true, Doc: "
 			AttrDef{Name: "report", Type: Strings, Alone: true, Keyed: true, Doc: "Files that the test writes and that are read as its report."},
 			AttrDef{Name: "fail_to_pass", Type: Strings, Keyed: true, Doc: "Ids of the tests that fail on base and pass with the fix."},
 			AttrDef{Name: "pass_to_pass", Type: Strings, Keyed: true, Doc: "Ids of the tests that pass on both."},
-			AttrDef{Name: "protect", Type: Strings, Keyed: true, Doc: "Globs of further paths that are reset before the test."}),
+			AttrDef{Name: "protect", Type: Strings, Keyed: true, Doc: "Globs of further paths that are reset before the test; with `!` before it, of paths that are not, whatever else names them."}),
 		{Type: "provenance", Free: true, Doc: "Where the instance comes from, in any form. It is in no key but those of reports whose columns name it."},
 	}}
 

@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 
+	"github.com/bmatcuk/doublestar/v4"
+
 	"pbuild/bench/kind"
 	"pbuild/bench/verdict"
 	"pbuild/engine/digest"
@@ -53,7 +55,7 @@ type composer struct {
 	repo                      *tree.Repo
 	base, baseTest, candidate map[string]tree.Entry
 	tests, golds              map[string]bool
-	globs                     globs
+	globs                     run.Globs
 }
 
 func (c *composer) read(ctx context.Context, blobs task.Blobs, a *task.Attempt) (err error) {
@@ -90,25 +92,20 @@ func (c *composer) read(ctx context.Context, blobs task.Blobs, a *task.Attempt) 
 }
 
 // protect takes the globs that hold for base_test. What a patch has is put back whether or not what a build has would be.
-func (c *composer) protect(patterns []string) error {
-	for _, p := range patterns {
-		parsed := run.ParseReset(p)
-		g, err := newGlobs([]string{parsed.Pattern})
-		if err != nil {
+func (c *composer) protect(globs []string) error {
+	for _, g := range globs {
+		if _, err := newGlobs([]string{run.ParseReset(g).Pattern}); err != nil {
 			return err
 		}
-		present := func() bool {
-			for have := range c.baseTest {
-				if g.match(have) {
-					return true
-				}
-			}
-			return false
-		}
-		if !parsed.Unless || !present() {
-			c.globs = append(c.globs, parsed.Pattern)
-		}
 	}
+	c.globs, _ = run.Resets(globs, func(pattern string) bool {
+		for have := range c.baseTest {
+			if doublestar.MatchUnvalidated(pattern, have) {
+				return true
+			}
+		}
+		return false
+	})
 	return nil
 }
 
@@ -121,7 +118,7 @@ func (c *composer) protected(p string) bool {
 	return c.baseTest[source].Mode != 0 && c.named(source)
 }
 
-func (c *composer) named(p string) bool { return c.tests[p] || c.globs.match(p) }
+func (c *composer) named(p string) bool { return c.tests[p] || c.globs.Match(p) }
 
 // exempt says that gold itself changes the path, so that a candidate may.
 func (c *composer) exempt(p string) bool { return c.golds[p] && !c.tests[p] }

@@ -51,7 +51,7 @@ func manifestEdits(ctx context.Context, repo *tree.Repo, e tree.Entry, base, gol
 		return nil, err
 	}
 	known := map[string]bool{}
-	readable := true
+	had, readable := false, true
 	for _, t := range []digest.Digest{base, gold} {
 		old, ok, err := repo.ReadFile(ctx, t, e.Path)
 		if err != nil {
@@ -61,14 +61,14 @@ func manifestEdits(ctx context.Context, repo *tree.Repo, e tree.Entry, base, gol
 			continue
 		}
 		steers, err := read(old)
-		readable = readable && err == nil
+		had, readable = true, readable && err == nil
 		for _, s := range steers {
 			known[s] = true
 		}
 	}
 	steers, err := read(content)
 	if err != nil {
-		if readable {
+		if had && readable {
 			return []string{fmt.Sprintf("%s: cannot be read: %v", e.Path, err)}, nil
 		}
 		return nil, nil

@@ -149,6 +149,13 @@ func (j *Judge) attempts(a *task.Attempt, prefix string, n int) ([]verdict.Attem
 		at := verdict.Attempt{Status: test.Status}
 		if test.Record != nil {
 			at.Log = test.Record.Log.String()
+			if d := test.Record.Digest(kind.Result); !d.IsZero() {
+				var r kind.Run
+				if err := get(j.Blobs, d, &r); err != nil {
+					return nil, err
+				}
+				at.Reset = r.Reset
+			}
 		}
 		if at.Status == task.OK && score != nil {
 			at.Status = score.Status

@@ -44,4 +44,4 @@ func (c *Commands) protected(spec *kind.TestSpec, a *task.Attempt) ([]string, er
 }
 
 // literal makes a path into the glob that matches it alone.
-var literal = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`, "~", `\~`, "=", `\=`)
+var literal = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`, "~", `\~`, "=", `\=`, "!", `\!`)

@@ -104,6 +104,9 @@ func (l *lowerer) checkPatches(b *decl.Block, each *decl.Each, in *instance, giv
 func (l *lowerer) treeGlobs(b *decl.Block, name string, each *decl.Each) int {
 	globs, _ := get[[]string](l, b, name, each)
 	for _, g := range globs {
+		if name == "protect" {
+			g = strings.TrimPrefix(g, "!")
+		}
 		if !doublestar.ValidatePattern(g) {
 			l.errorf(at(b, name), each, "Invalid pattern", "%q in `%s` is not a glob: a bracket or brace is not closed, or a backslash stands at its end.", g, name)
 		} else if first, _, _ := strings.Cut(g, "/"); first == "" || first == "." || first == ".." {

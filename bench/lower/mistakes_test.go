@@ -365,9 +365,9 @@ func TestOrderEdgesOfAnInstance(t *testing.T) {
 func TestProtect(t *testing.T) {
 	for _, c := range []struct{ format, argv, cwd, want string }{
 		{"exit", "sh run.sh", "", "own/**"},
-		{"gotest", "go test ./...", "", "**/*_test.go **/go.work* **/testdata/** own/** ~=**/vendor/** ~vendor/**"},
-		{"gotest", "go -C b test ./...", "a", "**/*_test.go **/go.work* **/testdata/** own/** ~=**/vendor/** ~a/b/vendor/** ~a/vendor/** ~vendor/**"},
-		{"junit", "python3 -m pytest -q", "", "**/*.pth **/.pytest.ini **/.pytest.toml **/conftest.py **/pytest.ini **/pytest.toml **/setup.cfg **/tox.ini " +
+		{"gotest", "go test ./...", "", "**/*_test.go **/go.work **/go.work.sum **/testdata/** own/** ~=**/vendor/** ~vendor/**"},
+		{"gotest", "go -C b test ./...", "a", "**/*_test.go **/go.work **/go.work.sum **/testdata/** own/** ~=**/vendor/** ~a/b/vendor/** ~a/vendor/** ~vendor/**"},
+		{"junit", "python3 -m pytest -q", "", "!=**/site-packages/** **/*.pth **/.pytest.ini **/.pytest.toml **/conftest.py **/pytest.ini **/pytest.toml **/setup.cfg **/tox.ini " +
 			"=**/{pytest,_pytest,sitecustomize,usercustomize}.{py*,*so} =**/{site,user}customize/** _pytest/** own/** pytest/** " +
 			"{pytest,_pytest,sitecustomize,usercustomize}.{py*,*so} {site,user}customize/** ~=**/_pytest/** ~=**/pytest/**"},
 		{"junit", "mvn test", "a", ".mvn/** =**/.mvn/** a/.mvn/** own/**"},

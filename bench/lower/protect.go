@@ -15,12 +15,12 @@ func protect(format string, argv []string, cwd string, declared ...[]string) []s
 	dirs := places(argv, cwd)
 	switch {
 	case format == "gotest":
-		globs = append(globs, "**/*_test.go", "**/testdata/**", "**/go.work*", "~=**/vendor/**")
+		globs = append(globs, "**/*_test.go", "**/testdata/**", "**/go.work", "**/go.work.sum", "~=**/vendor/**")
 		for _, dir := range dirs {
 			globs = append(globs, "~"+path.Join(dir, "vendor/**"))
 		}
 	case format == "junit" && (names(argv, "pytest") || names(argv, "py.test")):
-		globs = append(globs, pytestFiles...)
+		globs = append(append(globs, pytestFiles...), "!=**/site-packages/**") // of prepare, where installed watches what matters
 		globs = append(globs, around(dirs, pythonModules...)...)
 		// The code under test may be pytest itself.
 		globs = append(append(globs, in(dirs, "pytest/**", "_pytest/**")...), "~=**/pytest/**", "~=**/_pytest/**")
@@ -73,7 +73,7 @@ func installed(argv []string, cwd string) []string {
 	dirs := places(argv, cwd)
 	globs := in(dirs, "node_modules/.bin/**", "node_modules/[^.]*/**")
 	for _, venv := range []string{".venv", "venv"} {
-		globs = append(globs, in(dirs, venv+"/bin/**", venv+"/lib/python*/site-packages/{pytest,_pytest,pluggy}/**")...)
+		globs = append(globs, in(dirs, venv+"/bin/**", venv+"/lib/python*/site-packages/{*.pth,{pytest,_pytest,pluggy}/**}")...)
 	}
 	return sorted(globs)
 }

@@ -40,7 +40,8 @@ func (s Step) say(what string) string {
 type Attempt struct {
 	Status task.Status
 	Score  Score
-	Log    string // its digest, for the evidence
+	Log    string   // its digest, for the evidence
+	Reset  []string // what the build had changed of what is protected
 }
 
 // passing is how many attempts passed.

@@ -172,6 +172,9 @@ func (g *gate) gold() (GateOutcome, string, bool) {
 		if first.Score.Reason == NoTests || first.Score.Reason == MissingTest {
 			reason += stopped(first)
 		}
+		if len(first.Reset) > 0 {
+			reason += "; protected, and so put back before the test (test.protect): " + some(first.Reset)
+		}
 		return GoldFailed, reason, true
 	case g.e.Derived && len(g.e.FailToPass)+len(g.e.PassToPass) == 0:
 		return GoldFailed, "no test passes on gold", true

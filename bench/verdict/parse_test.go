@@ -275,6 +275,7 @@ func TestRepeatedResults(t *testing.T) {
 		{"junit, one fails, with exit 0", "junit", "t::adds", Input{Reports: xml("<failure/>")}, Duplicate, ReportMismatch},
 		{"tap, both pass", "tap", "adds", Input{Stdout: tap("ok 2 - adds")}, Passed, ""},
 		{"tap, one fails", "tap", "adds", Input{Stdout: tap("not ok 2 - adds"), Exit: 1}, Failed, FailedTest},
+		{"tap, prove -v sums each file up", "tap", "adds", Input{Stdout: []byte("t/a.t ..\n1..1\nok 1 - adds\nok\nt/b.t ..\nok 1 - subtracts\n1..1\nok\nAll tests successful.\n")}, Passed, ""},
 		{"tap, one is skipped", "tap", "adds", Input{Stdout: tap("ok 2 - adds # SKIP")}, Skipped, SkippedTest},
 	} {
 		s := Parse(&kind.ScoreSpec{Format: c.format, FailToPass: []string{c.id}}, c.in, nil)

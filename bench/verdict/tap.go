@@ -108,7 +108,7 @@ func (r *tapReader) line(line string) {
 	depth := min(indent/4, maxTAPDepth)
 	switch {
 	case strings.HasPrefix(text, "ok") || strings.HasPrefix(text, "not ok"):
-		if p := readPoint(text); p != nil {
+		if p := readPoint(text); p != nil && !r.sums(text, depth) {
 			r.lines++
 			r.point(p, depth, indent)
 		}
@@ -219,6 +219,15 @@ func (r *tapReader) plan(text string, depth int) {
 	level.plan = true
 	level.planned += n // streams may follow one another
 	r.last = nil
+}
+
+// sums says whether a line is what prove -v says of a whole file, behind the file's points.
+func (r *tapReader) sums(text string, depth int) bool {
+	if text != "ok" || depth >= len(r.levels) {
+		return false
+	}
+	l := r.levels[depth]
+	return l.plan && l.seen == l.planned
 }
 
 // readPoint reads "ok 3 - description # SKIP reason", or returns nil.

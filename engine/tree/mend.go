@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"pbuild/engine/digest"
@@ -24,8 +25,15 @@ func (r *Repo) mendPacks(ctx context.Context) error {
 		switch name := filepath.Join(dir, f.Name()); filepath.Ext(name) {
 		case ".pack":
 			packs = append(packs, name)
-		case ".idx":
-		default: // git makes it from the others, and may be misled by it
+		case away: // whoever unpacked it was killed
+			packs = append(packs, strings.TrimSuffix(name, away))
+			if err := os.Rename(name, strings.TrimSuffix(name, away)); err != nil {
+				return err
+			}
+		case "", ".midx", ".rev", ".bitmap": // git makes it from the others, and may be misled by it
+			if f.IsDir() {
+				continue
+			}
 			if err := os.Remove(name); err != nil {
 				return err
 			}
@@ -58,7 +66,7 @@ func (r *Repo) mendPack(ctx context.Context, aside, pack string) error {
 	if err == nil {
 		return replaceIndex(index, fresh)
 	}
-	if refused, ok := errors.AsType[*gitError](err); !ok || refused.exit < 0 {
+	if !spoiled(err) {
 		return err
 	}
 	if err := r.unpackNamed(ctx, index); err != nil {
@@ -67,7 +75,7 @@ func (r *Repo) mendPack(ctx context.Context, aside, pack string) error {
 	if err := r.sync(); err != nil {
 		return err
 	}
-	if err := r.unpackAll(ctx, aside, pack); err != nil {
+	if err := r.unpackAll(ctx, pack); err != nil {
 		return err
 	}
 	if err := os.Remove(index); !errors.Is(err, os.ErrNotExist) {
@@ -131,8 +139,8 @@ func (r *Repo) unpackNamed(ctx context.Context, index string) error {
 }
 
 // unpackAll makes loose what a damaged pack holds up to the first fault, which needs no index, and takes the pack away.
-func (r *Repo) unpackAll(ctx context.Context, aside, pack string) error {
-	moved := filepath.Join(aside, filepath.Base(pack)) // else its objects count as there
+func (r *Repo) unpackAll(ctx context.Context, pack string) error {
+	moved := pack + away // else its objects count as there
 	if err := os.Rename(pack, moved); err != nil {
 		return err
 	}
@@ -142,11 +150,25 @@ func (r *Repo) unpackAll(ctx context.Context, aside, pack string) error {
 	}
 	defer f.Close()
 	_, err = r.run(ctx, call{stdin: f}, "unpack-objects", "-r", "-q")
-	if refused, ok := errors.AsType[*gitError](err); ok && refused.exit > 0 && !strings.Contains(refused.stderr, "unable to") { // else, as on a full disk, it has not come to what it cannot read
-		err = nil
+	if spoiled(err) {
+		err = nil // that is all of it which can be read
+	}
+	if err == nil {
+		err = r.sync()
 	}
 	if err != nil {
 		return errors.Join(err, os.Rename(moved, pack))
 	}
-	return r.sync()
+	return os.Remove(moved)
+}
+
+// away ends the name of a pack while it is unpacked.
+const away = ".unpacking"
+
+// spoiled says that git refuses a pack for what it holds, and not because it was killed or could not write.
+func spoiled(err error) bool {
+	g, ok := errors.AsType[*gitError](err)
+	return ok && g.exit > 0 && !slices.ContainsFunc([]string{"No space left", "quota exceeded", "unable to", "cannot ", "write error", "Input/output error", "out of memory", "Out of memory"}, func(s string) bool {
+		return strings.Contains(g.stderr, s)
+	})
 }

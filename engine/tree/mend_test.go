@@ -37,6 +37,11 @@ func TestVerifyMendsPacks(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, 0},
+		{"a kill while it was unpacked", func(t *testing.T, r *Repo, pack string) {
+			if err := os.Rename(pack, pack+away); err != nil {
+				t.Fatal(err)
+			}
+		}, 0},
 		{"the index of packs", func(t *testing.T, r *Repo, pack string) {
 			git(t, r.dir, "multi-pack-index", "write")
 			flip(t, filepath.Join(filepath.Dir(pack), "multi-pack-index"), 0)
@@ -81,6 +86,26 @@ func TestVerifyMendsPacks(t *testing.T) {
 			}
 			git(t, r.dir, "fsck", "--strict", "--no-dangling")
 		})
+	}
+}
+
+// A pack is taken for spoiled only by what git says of its content: with the disk full it is kept.
+func TestSpoiled(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false},
+		{&gitError{exit: 1, stderr: "error: inflate: data stream error (incorrect data check)"}, true},
+		{&gitError{exit: 128, stderr: "fatal: pack is corrupted (SHA1 mismatch)"}, true},
+		{&gitError{exit: 128, stderr: "fatal: sha1 file '/x' write error. Out of diskspace: No space left on device"}, false},
+		{&gitError{exit: 128, stderr: "fatal: unable to create '/x': Disk quota exceeded"}, false},
+		{&gitError{exit: -1, stderr: "error: inflate"}, false},
+		{os.ErrPermission, false},
+	} {
+		if got := spoiled(c.err); got != c.want {
+			t.Errorf("%v: %t", c.err, got)
+		}
 	}
 }
 

@@ -302,25 +302,27 @@ func (s *session) plan(ctx context.Context, sp *spec) error {
 			return fmt.Errorf("host: list the tree: %w", err)
 		}
 	}
-	var restored []string
-	restored, sp.Reset = holding(st.Reset, all)
+	restored, removed := run.Resets(st.Reset, func(pattern string) bool {
+		return slices.ContainsFunc(all, func(e tree.Entry) bool { return doublestar.MatchUnvalidated(pattern, e.Path) })
+	})
+	sp.Reset = removed
 	for _, e := range all {
 		source, _ := run.Shadowed(e.Path, e.Mode == task.ModeLink)
-		if matchesAny(restored, e.Path) || source != "" && matchesAny(restored, source) {
+		if restored.Match(e.Path) || source != "" && restored.Match(source) {
 			sp.Wanted = append(sp.Wanted, entry{e.Path, e.Mode, e.Blob})
 		}
 	}
 	slices.SortFunc(sp.Wanted, func(a, b entry) int { return strings.Compare(a.Path, b.Path) })
-	return s.planLaid(ctx, sp, restored)
+	return s.planLaid(ctx, sp, &restored)
 }
 
 // planLaid lists what the state is to have where a protected path is laid: writing it hides what the state has.
-func (s *session) planLaid(ctx context.Context, sp *spec, restored []string) error {
+func (s *session) planLaid(ctx context.Context, sp *spec, restored *run.Globs) error {
 	if s.start == nil || s.base != nil || s.from.IsZero() {
 		return nil
 	}
 	for _, e := range sp.Lay {
-		if matchesAny(restored, e.Path) {
+		if restored.Match(e.Path) {
 			sp.Laid = append(sp.Laid, entry{Path: e.Path})
 		}
 	}
@@ -363,21 +365,6 @@ func (s *session) tree() digest.Digest {
 		return s.from
 	}
 	return s.c.Start.Tree
-}
-
-// holding returns the patterns of the globs that hold for a tree: of what is restored, and of what is also removed where the tree lacks it.
-func holding(globs []string, all []tree.Entry) (restored, removed []string) {
-	for _, text := range globs {
-		g := run.ParseReset(text)
-		if g.Unless && slices.ContainsFunc(all, func(e tree.Entry) bool { return doublestar.MatchUnvalidated(g.Pattern, e.Path) }) {
-			continue
-		}
-		restored = append(restored, g.Pattern)
-		if g.Additions {
-			removed = append(removed, g.Pattern)
-		}
-	}
-	return restored, removed
 }
 
 func matchesAny(globs []string, path string) bool {

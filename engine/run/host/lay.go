@@ -38,7 +38,7 @@ func (l *layer) lay(s *spec) error {
 	if err := l.write(s.Lay); err != nil {
 		return fmt.Errorf("lay the tree: %w", err)
 	}
-	if len(s.Reset)+len(s.Wanted) > 0 {
+	if len(s.Reset.Patterns)+len(s.Wanted) > 0 {
 		if err := l.resetPaths(s); err != nil {
 			return fmt.Errorf("reset protected paths: %w", err)
 		}
@@ -295,7 +295,7 @@ func (r *resetter) look(p string, link bool) {
 }
 
 func (r *resetter) matches(p string) bool {
-	return !r.exempt[p] && matchesAny(r.spec.Reset, p)
+	return !r.exempt[p] && r.spec.Reset.Match(p)
 }
 
 func (r *resetter) wanted(p string) bool {

@@ -43,8 +43,8 @@ type spec struct {
 
 	Stamp   int64 // Unix nanoseconds that laid files must be at least as new as
 	Lay     []entry
-	Laid    []entry  // what the state is to have where a protected path is laid; mode 0 for nothing
-	Reset   []string // patterns of what goes where the tree lacks it
+	Laid    []entry   // what the state is to have where a protected path is laid; mode 0 for nothing
+	Reset   run.Globs // what goes where the tree lacks it
 	Exempt  []string
 	Wanted  []entry // what the tree has that is protected, sorted
 	Reports []string

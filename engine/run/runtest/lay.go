@@ -142,6 +142,18 @@ func reset(h *harness) {
 			h.Errorf("reset %q, want %q", res.Reset, want)
 		}
 	})
+	h.sub("exceptions", func(h *harness) {
+		x := h.trees.Add(tree)
+		h.ok(keep("built", from("", x, sh("echo 1 >setup.cfg; mkdir lib; echo p >lib/a.pth; echo p >a.pth; echo evil >t/conftest.py; echo evil >a_test.go; echo evil >b_test.go"))))
+		c := from("built", x, sh("cat setup.cfg t/conftest.py a_test.go b_test.go; ls *.pth lib"))
+		c.Start.Reset = []string{"**/*.pth", "setup.cfg", "**/conftest.py", "*_test.go", "!=lib/**", "!=t/**", "!a_test.go", "!b_test.go"}
+		res := h.run(c)
+		out, _, _ := h.parse(res)
+		h.want(out, "cfggoodevil\nevil\nlib:\na.pth\n")
+		if want := []string{"a.pth", "setup.cfg", "t/conftest.py"}; !slices.Equal(res.Reset, want) {
+			h.Errorf("reset %q, want %q", res.Reset, want)
+		}
+	})
 	h.sub("what stands where a protected path is laid is recorded", func(h *harness) {
 		x := h.trees.Add(tree)
 		with := map[string]string{"n_test.go": "new", "l_test.go": "new", "d/m_test.go": "new", "o_test.go": "new", "b.go": "new"}
