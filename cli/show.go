@@ -129,7 +129,7 @@ func (s *session) shown(o *task.Object, step int) (*showJSON, error) {
 		out.Record = recordOf(r)
 		out.Record.Evidence, out.Record.BaseKind = s.evidence(r)
 		if unstable(r, history) {
-			out.Record.Flags = append(out.Record.Flags, "unstable")
+			out.Record.Flags = append(out.Record.Flags, task.FlagUnstable)
 		}
 	}
 	if t := lastUnrecorded(s.store, p.Addresses(id), r, item.Decision == plan.Reuse, history); t != nil {

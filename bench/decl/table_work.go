@@ -106,7 +106,7 @@ var reportBlock = BlockDef{Type: "report", Label: true, Common: true, Doc: "A ta
 		{Name: "of", Type: Refs, Refs: []string{"matrix", "handshake", "review", "release"}, Doc: "Several of these."},
 		{Name: "formats", Type: Strings, OneOf: []string{"md", "csv", "json", "latex", "html"}, Soon: []string{"latex", "html"}, Default: `["md"]`, Doc: "One file is written for each."},
 		{Name: "columns", Type: Strings, Keyed: true, Doc: "The columns to show; formats.md lists them, and the names of `provenance` are columns too."},
-		{Name: "by", Type: Strings, Keyed: true, Doc: "Columns to group candidate lines by."},
+		{Name: "by", Type: Strings, Keyed: true, Doc: "What to group candidate lines by: columns that tell which cell it is, and names of the provenance."},
 		{Name: "filter", Type: String, Keyed: true, Doc: "Which cells to show, such as `outcome=failed|timeout,agent!=nop`."},
 		{Name: "path", Type: String, Default: "NAME.EXT in report_dir", Doc: "Where the file goes, without its extension."},
 	}}

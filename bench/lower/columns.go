@@ -78,6 +78,11 @@ func (l *lowerer) columns(b *decl.Block, spec *kind.ReportSpec, known map[string
 	}
 	spec.Columns, spec.By = shown["columns"], shown["by"]
 	spec.Filter, _ = get[string](l, b, "filter", nil)
+	for _, name := range spec.By {
+		if report.TellsEnd(name) {
+			l.errorf(at(b, "by"), nil, "Not a group of cells", "%q tells what became of a cell, and no denominator may depend on that. Group by what tells which cell it is: instance, agent, model, sample, or a name of the instances' provenance.", name)
+		}
+	}
 	names := append(report.Columns(), slices.Sorted(maps.Keys(known))...)
 	for _, attr := range []string{"columns", "by", "filter"} {
 		for _, name := range shown[attr] {

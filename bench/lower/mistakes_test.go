@@ -114,6 +114,7 @@ func TestMistakes(t *testing.T) {
 		{"no source", "instance.x needs `source`", nil, []*decl.Block{block("instance", "x", attrs{"runtime": ref("runtime.go"), "gold_patch": text("g")}, command("test", "true"))}},
 		{"Dockerfile", "Dockerfile cannot be read", nil, []*decl.Block{block("runtime", "img", nil, block("build", "", attrs{"context": "c"}))}},
 		{"unknown column", `report.all has no column "outcom". Did you mean outcome? There are instance, agent,`, map[string]attrs{"report.all": {"columns": []string{"instance", "outcom"}}}, nil},
+		{"group by what became of cells", `"outcome" tells what became of a cell`, map[string]attrs{"report.all": {"by": []string{"agent", "outcome"}}}, nil},
 		{"unknown group", `report.all has no column "origin". There are instance, agent,`, map[string]attrs{"report.all": {"by": []string{"origin"}}}, nil},
 		{"unknown column in a filter", `report.all has no column "colour"`, map[string]attrs{"report.all": {"filter": "outcome=failed,colour!=red"}}, nil},
 		{"filter without a value", `filter term "x" is not COLUMN=VALUE`, map[string]attrs{"report.all": {"filter": "x"}}, nil},

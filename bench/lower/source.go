@@ -45,11 +45,12 @@ func (l *lowerer) source(b *decl.Block, each *decl.Each) task.Spec {
 		switch n.Type {
 		case "git":
 			s := &kind.SourceGit{}
-			s.Commit, _ = get[string](l, n, "commit", each)
+			commit, given := get[string](l, n, "commit", each)
+			s.Commit = commit
 			s.URL, _ = get[string](l, n, "url", each)
 			s.Subdir, _ = get[string](l, n, "subdir", each)
 			s.Submodules, _ = get[bool](l, n, "submodules", each)
-			if !fullCommit.MatchString(s.Commit) {
+			if given && !fullCommit.MatchString(s.Commit) {
 				l.errorf(at(n, "commit"), each, "Not a full commit", "%q is not 40 hexadecimal digits. A branch, a tag or a short commit can change its meaning.", s.Commit)
 				return nil
 			}

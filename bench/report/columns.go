@@ -27,10 +27,10 @@ var columns = map[string]func(*Row) string{
 	"sample":       func(r *Row) string { return strconv.Itoa(r.Sample) },
 	"outcome":      func(r *Row) string { return string(r.Outcome) },
 	"reason":       func(r *Row) string { return dash(r.Reason) },
-	"nonempty":     func(r *Row) string { return yes(&r.Stages.Nonempty) },
-	"applies":      func(r *Row) string { return yes(&r.Stages.Applies) },
-	"compiles":     func(r *Row) string { return yes(r.Stages.Compiles) },
-	"passes":       func(r *Row) string { return yes(&r.Stages.Passes) },
+	"nonempty":     func(r *Row) string { return r.stage(&r.Stages.Nonempty) },
+	"applies":      func(r *Row) string { return r.stage(&r.Stages.Applies) },
+	"compiles":     func(r *Row) string { return r.stage(r.Stages.Compiles) },
+	"passes":       func(r *Row) string { return r.stage(&r.Stages.Passes) },
 	"tests_passed": func(r *Row) string { return tests(r.Tests, func(t *verdict.Tests) int { return t.Passed }) },
 	"tests_total":  func(r *Row) string { return tests(r.Tests, func(t *verdict.Tests) int { return t.Total }) },
 	"flags":        func(r *Row) string { return strings.Join(r.Flags, " ") },
@@ -44,11 +44,15 @@ func dash(s *string) string {
 	return *s
 }
 
-func yes(b *bool) string {
+// unknown are outcomes of cells of whose patch nothing is known.
+var unknown = []verdict.Word{verdict.CellInfra, verdict.CellProvider, verdict.CellSkipped, verdict.Excluded}
+
+// stage is "-" where nothing is known.
+func (r *Row) stage(reached *bool) string {
 	switch {
-	case b == nil:
+	case reached == nil || slices.Contains(unknown, r.Outcome):
 		return "-"
-	case *b:
+	case *reached:
 		return "yes"
 	}
 	return "no"
@@ -84,6 +88,9 @@ type term struct {
 
 // endColumns tell what became of a cell, all others which cell it is.
 var endColumns = append([]string{"outcome", "reason", "nonempty", "applies", "compiles", "passes", "tests_passed", "tests_total", "flags"}, machineColumns...)
+
+// TellsEnd says whether a column tells what became of a cell.
+func TellsEnd(column string) bool { return slices.Contains(endColumns, column) }
 
 // ParseFilter reads a filter.
 func ParseFilter(s string) (Filter, error) {
@@ -136,7 +143,7 @@ func (f Filter) ends(r *Row) bool  { return f.hold(r, true) }
 
 func (f Filter) hold(r *Row, ends bool) bool {
 	for _, t := range f.terms {
-		if slices.Contains(endColumns, t.column) == ends && !t.holds(r) {
+		if TellsEnd(t.column) == ends && !t.holds(r) {
 			return false
 		}
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // RendererVersion is raised by hand when a table may look different for equal cells. It is in the key of reports.
-const RendererVersion = 2
+const RendererVersion = 3
 
 // A Cell is one line of a matrix as it ended.
 type Cell struct {

@@ -100,8 +100,8 @@ const (
 	FlagStateDrift      = "state_drift"
 )
 
-// machineFlags depend on the machine, and so are in no outcome.
-var machineFlags = []string{FlagNearLimit, FlagStateDrift}
+// machineFlags depend on the machine or on what ran before, and so are in no outcome.
+var machineFlags = []string{FlagNearLimit, FlagStateDrift, task.FlagUnstable}
 
 // Candidate folds a cell. It returns false where that is not decided: a build or test ended as infra or cancelled, for which see Undone.
 func Candidate(in CellInput) (CellOutcome, bool) {

@@ -63,7 +63,7 @@ func TestCandidate(t *testing.T) {
 		{name: "flaky", in: cell(t, nil, "A+ B+", "A- B+"), outcome: CellFlaky, stages: "nac", passed: 1, total: 2, detailBeginning: "passed in 1 of 2 attempts: failed: TestA"},
 		{name: "fails in every attempt, once by time", in: cell(t, nil, "timeout", "A- B+"), outcome: Unresolved, reason: "failed_test", stages: "nac", total: 1},
 		{name: "flags", in: cell(t, func(in *CellInput) {
-			in.Reset, in.Exempt, in.Flags = []string{"x_test.go"}, []string{"go.work"}, []string{"state_drift", "normalized", "near_limit"}
+			in.Reset, in.Exempt, in.Flags = []string{"x_test.go"}, []string{"go.work"}, []string{"state_drift", "normalized", "near_limit", "unstable"}
 		}, "A+ B+"), outcome: Resolved, stages: "nacp", passed: 2, total: 2, flags: "exempt normalized reset_protected"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -202,7 +202,7 @@ func (l *loop) ended(r result) {
 	}
 	if l.p.Replaces(r.id, r.record.Key) && r.record.Status == task.OK {
 		if old := l.o.Journal.Lookup(r.record.Key); old != nil && old.Verdict != r.record.Verdict {
-			r.record.Flags = append(r.record.Flags, "unstable")
+			r.record.Flags = append(r.record.Flags, task.FlagUnstable)
 		}
 	}
 	if r.record.USD != 0 {

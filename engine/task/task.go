@@ -120,6 +120,9 @@ type Output struct {
 	Mode   uint32        `json:"mode,omitempty"` // 0644, 0755 or ModeLink, for files of the workspace
 }
 
+// FlagUnstable is of a record whose verdict is not that of the record before it, under one key.
+const FlagUnstable = "unstable"
+
 // An Outcome is what an executor returns: a Record without the engine's part.
 type Outcome struct {
 	Status  Status
