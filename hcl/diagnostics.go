@@ -39,7 +39,11 @@ func foreign(ds hashihcl.Diagnostics, at hashihcl.Range) decl.Diagnostics {
 		if d.Severity == hashihcl.DiagWarning {
 			severity = decl.Warning
 		}
-		out.Add(decl.Diagnostic{Severity: severity, Summary: d.Summary, Detail: d.Detail, Range: rangeOf(r)})
+		detail := d.Detail
+		if d.Summary == "Invalid template control keyword" {
+			detail += " For text, write %%{."
+		}
+		out.Add(decl.Diagnostic{Severity: severity, Summary: d.Summary, Detail: detail, Range: rangeOf(r)})
 	}
 	return out
 }

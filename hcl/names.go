@@ -1,6 +1,8 @@
 package hcl
 
 import (
+	"bytes"
+	"fmt"
 	"path"
 	"slices"
 
@@ -72,9 +74,19 @@ func (l *loader) checkName(t hashihcl.Traversal, s *scope) bool {
 		l.errorf(at, "Block is not a value", "%s names a block. A reference stands alone, in an attribute that takes one.", t.RootName()+"."+name)
 	default:
 		roots := append([]string{"var", "local", "each"}, decl.Referable...)
-		l.errorf(at, "Undefined name", "There is nothing named %q.%s Text stands in quotes.", root, didYouMean(root, roots))
+		remedy := "Text stands in quotes."
+		if l.inTemplate(at) {
+			remedy = fmt.Sprintf("Within quotes ${ begins a template: for a variable of the shell's write $${%s} or $%s.", root, root)
+		}
+		l.errorf(at, "Undefined name", "There is nothing named %q.%s %s", root, didYouMean(root, roots), remedy)
 	}
 	return false
+}
+
+// inTemplate says whether a name is the first of a template's part.
+func (l *loader) inTemplate(at hashihcl.Range) bool {
+	src := l.sources[at.Filename]
+	return at.Start.Byte <= len(src) && bytes.HasSuffix(bytes.TrimRight(src[:at.Start.Byte], " ~"), []byte("${"))
 }
 
 func (l *loader) checkEach(t hashihcl.Traversal, s *scope) bool {

@@ -46,6 +46,7 @@ func TestDiagnostics(t *testing.T) {
 		{"p.json", "\n 3", "p.json:2:1: Not a predictions file: "},
 		{"p.json", "[\n{\"instance_id\":\"a\",\"model_patch\":\"\"},\n{\"instance_id\":", "p.json:3:1: Not JSON: unexpected end of JSON input."},
 		{"p.json", "[\n{\"instance_id\":\"a\",\n\"model_patch\":\"\"},\n x]", "p.json:4:1: Not JSON: invalid character 'x'"},
+		{"p.jsonl", "[{\"instance_id\":\"a\",\"model_patch\":\"\"}]", "p.jsonl:1:1: Not a prediction: Here is a list, and to be an object"},
 		{"p.json", "[]\n[]", "p.json:2:1: Not JSON: Something follows"},
 		{"p.json", "{\"instance_id\":\"a\",\"model_patch\":\"\"}", "p.json:1:1: Not a predictions file: It is one prediction."},
 		{"p.json", "{\"a\":{\"model_patch\":\"\"},\n\"a\":{\"model_patch\":\"x\"}}", "p.json:2:1: Instance predicted twice: \"a\" is predicted at p.json:1 and again at p.json:2. Keep one."},

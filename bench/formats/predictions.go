@@ -156,6 +156,10 @@ func (r *reader) entry(key string, raw []byte, line int) {
 		Patch    json.RawMessage `json:"model_patch"`
 		Pro      json.RawMessage `json:"patch"`
 	}
+	if raw[0] == '[' {
+		r.errorf(line, "Not a prediction", "Here is a list, and to be an object with instance_id and model_patch. Give a file that is a list a name that ends in .json, or write one object a line.")
+		return
+	}
 	if err := json.Unmarshal(raw, &e); err != nil {
 		r.errorf(line, "Not a prediction", "Here is to be an object with instance_id and model_patch: %v.", err)
 		return
