@@ -56,7 +56,7 @@ func Lower(ws *decl.Workspace, h Host) (*task.Graph, decl.Diagnostics) {
 	l.graph.Salt, _ = get[string](l, ws.Find("pbuild", ""), "salt", nil)
 
 	if l.checkSingles(); l.diags.HasErrors() {
-		return nil, l.diags.Sort()
+		return nil, folded(l.diags.Sort())
 	}
 	l.checkTaskless()
 	l.checkAdmitted()
@@ -71,9 +71,9 @@ func Lower(ws *decl.Workspace, h Host) (*task.Graph, decl.Diagnostics) {
 	}
 	l.checkUnused()
 	if l.diags.HasErrors() {
-		return nil, l.diags.Sort()
+		return nil, folded(l.diags.Sort())
 	}
-	return l.graph, l.diags.Sort()
+	return l.graph, folded(l.diags.Sort())
 }
 
 // lowerer holds the graph as it grows. Blocks are lowered when they are first needed, so that every task stands after what it depends on.
