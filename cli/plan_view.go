@@ -79,15 +79,17 @@ func summarize(p *plan.Plan) []*blockSummary {
 	return out
 }
 
-// count counts a task under each of its reasons.
+// count counts a task once under each code of its reasons, of which it may have one for every component of its key.
 func (b *blockSummary) count(rs []plan.Reason) {
-	for _, r := range rs {
+	for i, r := range rs {
 		s := b.reasons[r.Code]
 		if s == nil {
 			s = &reasonSummary{code: r.Code, details: map[string]int{}}
 			b.reasons[r.Code] = s
 		}
-		s.tasks++
+		if !slices.ContainsFunc(rs[:i], func(before plan.Reason) bool { return before.Code == r.Code }) {
+			s.tasks++
+		}
 		if len(s.details) < 100 || s.details[r.Detail] > 0 { // a summary needs the common details, not every file
 			s.details[r.Detail]++
 		}

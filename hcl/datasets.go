@@ -17,6 +17,7 @@ type dataset struct {
 	block *block
 	phase phase
 	rows  decl.Dataset
+	of    int // how many there were before `where`
 }
 
 // resolveDataset finds the rows of d, after those of the datasets that it is made of. path is what led to it.
@@ -57,6 +58,7 @@ func (l *loader) resolveDataset(d *dataset, path []string) {
 		l.admittedRows(d, b.block("admit"), path)
 	}
 	if where := b.attr("where"); where != nil && d.rows != nil {
+		d.of = d.rows.Len()
 		d.rows = l.where(d.rows, where, address)
 	}
 	d.phase = closed
@@ -206,6 +208,7 @@ func (l *loader) filteredRows(d *dataset, filter *block, path []string) {
 	from := l.datasets[refs[0].Name]
 	l.resolveDataset(from, path)
 	if from.rows != nil {
+		d.of = from.rows.Len()
 		d.rows = l.where(from.rows, where, d.block.address())
 	}
 }

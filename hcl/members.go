@@ -1,6 +1,7 @@
 package hcl
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -110,6 +111,24 @@ func (l *loader) resolveMembers() {
 			continue
 		}
 		l.eachs[address] = l.resolveEach(address, a)
+	}
+	l.warnOfNoRows()
+}
+
+// warnOfNoRows warns of datasets without rows of which something is to be made.
+func (l *loader) warnOfNoRows() {
+	empty := map[string]bool{}
+	for _, each := range l.eachs {
+		if each.set != nil && each.set.Len() == 0 {
+			empty[each.dataset] = true
+		}
+	}
+	for _, name := range sortedKeys(empty) {
+		d, why := l.datasets[name], ""
+		if d.of > 0 {
+			why = fmt.Sprintf(": 0 of %d pass `where`", d.of)
+		}
+		l.warnf(d.block.at, "No rows", "%s has no rows%s. Blocks that are made of it have no members.", d.block.address(), why)
 	}
 }
 

@@ -20,7 +20,7 @@ var (
 	FetchGold      = &task.Kind{Name: "fetch.gold", Version: 1, Opaque: true}
 	Build          = &task.Kind{Name: "build", Version: 2, Opaque: true}
 	Test           = &task.Kind{Name: "test", Version: 4}
-	Score          = &task.Kind{Name: "score", Version: 1, Pure: true}
+	Score          = &task.Kind{Name: "score", Version: 2, Pure: true}
 	Verdict        = &task.Kind{Name: "verdict", Version: 4, Pure: true}
 	SamplePure     = &task.Kind{Name: "sample", Version: 1, Pure: true}   // oracle, nop, predictions
 	Sample         = &task.Kind{Name: "sample", Version: 1, Frozen: true} // what cannot be recomputed

@@ -2,6 +2,7 @@ package lower
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -68,6 +69,10 @@ func (l *lowerer) agent(b *decl.Block, m member) *agent {
 		if a.predictions, err = l.host.Predictions(l.path(file)); err != nil {
 			l.unread(at(a.block, "file"), a.each, "Predictions cannot be read", file, err)
 			return nil
+		}
+		if len(a.predictions) == 0 {
+			l.diags.Add(decl.Diagnostic{Severity: decl.Warning, Summary: "No predictions", Range: at(a.block, "file"), Row: a.each.Place(),
+				Detail: fmt.Sprintf("%s holds no predictions: to every instance the agent's patch is empty.", file)})
 		}
 		a.used = map[string]bool{}
 	case s.Runs():

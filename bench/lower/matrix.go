@@ -76,6 +76,9 @@ func (l *lowerer) matrix(b *decl.Block, out *lowered) {
 		l.unusedPredictions(a, b)
 	}
 	l.untold(told, b)
+	if len(out.cells) == 0 {
+		l.diags.Warnf(b.Range, "No cells", "%s evaluates nothing. Its instances are %d and its agents %d, less what `exclude` names.", b.Address(), len(instances), len(agents))
+	}
 	for _, x := range excluded {
 		if !x.used {
 			l.diags.Warnf(at(b, "exclude"), "Exclusion without effect", "No cell of %s matches %s.", b.Address(), x.text)

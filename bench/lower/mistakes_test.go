@@ -151,6 +151,8 @@ func TestWarnings(t *testing.T) {
 		{"nothing told", "matrix.main runs agents on instance.go, and 1 of 1 instances there have no `problem_statement`", map[string]attrs{"instance.go": {"problem_statement": nil}}},
 		{"no repository", "/nosuch/r is not there", nil},
 		{"no archive", "/nosuch/a.tar is not there", nil},
+		{"no predictions", "holds no predictions", nil},
+		{"all excluded", "matrix.main evaluates nothing. Its instances are 2 and its agents 3", map[string]attrs{"matrix.main": {"exclude": []any{map[string]any{"instance": []any{"a", "b"}}}}}},
 		{"unknown predictions", "1 of the file's 2 predictions are for no instance of matrix.main and are not used: zz.", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -160,6 +162,8 @@ func TestWarnings(t *testing.T) {
 			switch c.name {
 			case "unknown predictions":
 				h.predictions["zz"] = kind.Data{Digest: digest.Of([]byte("zz"))}
+			case "no predictions":
+				h.predictions = map[string]kind.Data{}
 			case "no repository":
 				source.Blocks = []*decl.Block{block("git", "", attrs{"url": "/nosuch/r", "commit": strings.Repeat("a", 40)})}
 			case "no archive":

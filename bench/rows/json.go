@@ -186,7 +186,15 @@ func (p *parser) jsonLines() {
 	rows := make([]jsonRow, 0, n) // never grows: p.rows point into it
 	p.rows, p.lines = make([]keyed, 0, n), make([]int, 0, n)
 	p.seen = make(map[string]int, n)
-	o := objects{p: p}
+	o := objects{p: p, c: scanner{s: p.text}}
+	if o.c.peek() == '[' {
+		remedy := "Declare `format = \"json\"`"
+		if p.swe {
+			remedy = "Give it a name that ends in .json"
+		}
+		p.errorAt(o.c.i, "Row is not an object", "The file is a JSON list. %s, or write one object a line.", remedy)
+		return
+	}
 	for line, from := 1, 0; from < len(p.text) && !p.full(); line++ {
 		to := len(p.text)
 		if i := strings.IndexByte(p.text[from:], '\n'); i >= 0 {

@@ -123,6 +123,12 @@ func TestAllMistakesUpToALimit(t *testing.T) {
 	if len(diags) != 3 {
 		t.Errorf("got %d diagnostics, want one for each of lines 1, 2 and 4: %v", len(diags), diags)
 	}
+	for format, want := range map[string]string{"": "Declare `format = \"json\"`", sweBench: "Give it a name that ends in .json"} {
+		_, diags = Parse(" [\n"+strings.Repeat("{\n\"instance_id\": 1\n},\n", 100)+"]", Options{Name: "a.jsonl", Key: "instance_id", Format: format})
+		if len(diags) != 1 || !strings.Contains(diags[0].Detail, want) {
+			t.Errorf("a list of the format %q: got %v, want one that says %s", format, diags, want)
+		}
+	}
 	_, diags = Parse(strings.Repeat("3\n", 1000), Options{Name: "a.jsonl", Key: "id"})
 	if len(diags) != maxDiagnostics+1 {
 		t.Errorf("got %d diagnostics, want %d and a last that says so", len(diags), maxDiagnostics)

@@ -33,6 +33,7 @@ type suite struct {
 	why         string            // what explains that no test ran, after a semicolon
 	unwritten   string            // which reports are missing that may hold results
 	onLog       bool              // it was read from the log, which may be cut
+	exit        string            // the exit status and what it means
 }
 
 // Parse reads one run. Expected, where it is not nil, is what a gate derived, and stands for the spec's empty lists.
@@ -48,7 +49,7 @@ func Parse(spec *kind.ScoreSpec, in Input, expected *Expected) Score {
 func parse(spec *kind.ScoreSpec, in Input, expected *Expected) Score {
 	s := Score{Format: spec.Format, Exit: in.Exit, TimedOut: in.TimedOut, Truncated: in.Truncated}
 	if spec.Format == "exit" {
-		s.judgeExit()
+		s.judgeExit(in)
 		return s
 	}
 	var su suite
@@ -65,6 +66,7 @@ func parse(spec *kind.ScoreSpec, in Input, expected *Expected) Score {
 	default:
 		su.broken = fmt.Sprintf("no parser for format %q", spec.Format)
 	}
+	su.exit = exitSays(in)
 	s.BuildFailed, s.SetupFailed, s.Culprits = su.buildFailed, su.setupFailed, su.culprits
 	s.match(&su, in, spec, expected)
 	s.judge(&su, spec.Derive)
@@ -72,23 +74,28 @@ func parse(spec *kind.ScoreSpec, in Input, expected *Expected) Score {
 }
 
 // judgeExit is the exit format's rule.
-func (s *Score) judgeExit() {
+func (s *Score) judgeExit(in Input) {
 	switch {
 	case s.TimedOut != "":
 		s.fail(TimedOut, "the "+s.TimedOut+" limit was reached")
 	case s.Exit == 0:
 		s.Verdict = task.Pass
 	default:
-		s.fail(NonzeroExit, exitSays(s.Exit))
+		s.fail(NonzeroExit, exitSays(in))
 	}
 }
 
-// exitSays tells what a status of 126 or 127 means to a shell. Code under test can cause it, as by a program that only the fix brings.
-func exitSays(exit int) string {
-	if exit == 126 || exit == 127 {
-		return fmt.Sprintf("exit %d: the command or one of its libraries could not be started", exit)
+// exitSays tells what a status of 126 or 127 means: what pbuild complained of, if that is all that was written, else what it means to a shell. Code
+// under test can cause it, as by a program that only the fix brings.
+func exitSays(in Input) string {
+	if in.Exit != 126 && in.Exit != 127 {
+		return fmt.Sprintf("exit %d", in.Exit)
 	}
-	return fmt.Sprintf("exit %d", exit)
+	why := "the command or one of its libraries could not be started"
+	if said, ok := strings.CutPrefix(strings.TrimSpace(string(in.Stderr)), "pbuild: "); ok && len(in.Stdout) == 0 && !strings.Contains(said, "\n") {
+		why = said
+	}
+	return fmt.Sprintf("exit %d: %s", in.Exit, why)
 }
 
 func (s *Score) fail(r Reason, detail string) {
@@ -263,7 +270,7 @@ func (s *Score) judge(su *suite, derive bool) {
 		s.fail(ReportMismatch, "exit 0, but the report has failures: "+some(sortedSet(failed)))
 	case s.judgeIDs(su):
 	case s.Counts.Passed == 0:
-		s.fail(NoTests, cmp.Or(su.unwritten, "no test passed")+", "+exitSays(s.Exit))
+		s.fail(NoTests, cmp.Or(su.unwritten, "no test passed")+", "+su.exit)
 	case su.doubt != "":
 		s.fail(ReportMismatch, su.doubt)
 	case s.Exit != 0 && len(failed) == 0:
@@ -276,7 +283,7 @@ func (s *Score) judge(su *suite, derive bool) {
 // judgeIDs fails the score for the first kind of result, in the order of what tells most, that is no pass.
 func (s *Score) judgeIDs(su *suite) bool {
 	if s.Counts == (Counts{}) && s.Total > 0 && !s.has(Unbuilt) {
-		s.fail(NoTests, fmt.Sprintf("%s, %s%s", cmp.Or(su.unwritten, "no test ran"), exitSays(s.Exit), su.why))
+		s.fail(NoTests, fmt.Sprintf("%s, %s%s", cmp.Or(su.unwritten, "no test ran"), su.exit, su.why))
 		return true
 	}
 	for _, c := range []struct {

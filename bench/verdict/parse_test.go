@@ -334,6 +334,15 @@ func TestParseLists(t *testing.T) {
 	if s := Parse(&kind.ScoreSpec{Format: "junit", FailToPass: []string{"a"}}, Input{Exit: 127}, nil); s.Reason != NoTests || s.Detail != "no test ran, exit 127: the command or one of its libraries could not be started" {
 		t.Errorf("a runner that could not start: %+v", s)
 	}
+	for stderr, want := range map[string]string{
+		"pbuild: the workspace has no directory nope\n":       "exit 127: the workspace has no directory nope",
+		"sh: foo: not found\n":                                "exit 127: the command or one of its libraries could not be started",
+		"pbuild: the workspace has no directory nope\nmore\n": "exit 127: the command or one of its libraries could not be started",
+	} {
+		if s := Parse(&kind.ScoreSpec{Format: "exit"}, Input{Exit: 127, Stderr: []byte(stderr)}, nil); s.Detail != want {
+			t.Errorf("%q: got %q, want %q", stderr, s.Detail, want)
+		}
+	}
 }
 
 // Without the report it is not known that no test ran.
