@@ -36,7 +36,11 @@ func folded(ds decl.Diagnostics) decl.Diagnostics {
 		}
 	}
 	for i, n := range more {
-		out[i].Detail += fmt.Sprintf(" So it is in %d more rows.", n)
+		rows := "rows"
+		if n == 1 {
+			rows = "row"
+		}
+		out[i].Detail += fmt.Sprintf(" So it is in %d more %s.", n, rows)
 	}
 	return out
 }
