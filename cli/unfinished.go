@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -67,8 +68,19 @@ func lastRun(st *store.Store) (*pastRun, error) {
 	return readRun(st, runs[0])
 }
 
-// readRun reads a run's event stream, as far as it is written.
-func readRun(st *store.Store, id string) (*pastRun, error) {
+// readRun reads a run's event stream, as far as it is written; with addresses, only what it says of them.
+func readRun(st *store.Store, id string, addrs ...string) (*pastRun, error) {
+	var quoted [][]byte
+	for _, addr := range addrs {
+		b, err := json.Marshal(addr)
+		if err != nil {
+			return nil, err
+		}
+		quoted = append(quoted, b)
+	}
+	about := func(line []byte) bool { // most lines are not, and need no decoding
+		return quoted == nil || slices.ContainsFunc(quoted, func(q []byte) bool { return bytes.Contains(line, q) })
+	}
 	r, err := st.OpenRun(id)
 	if err != nil {
 		return nil, err
@@ -78,7 +90,9 @@ func readRun(st *store.Store, id string) (*pastRun, error) {
 	for lines := bufio.NewReader(r); ; {
 		line, err := lines.ReadBytes('\n')
 		p.size += len(line)
-		p.add(line)
+		if about(line) {
+			p.add(line)
+		}
 		if errors.Is(err, io.EOF) {
 			return p, nil
 		}
@@ -131,15 +145,15 @@ const (
 	recentBytes = 16 << 20
 )
 
-// recentRuns is what the newest runs say together: of each address the newest that says anything of it. It is for people, so what cannot be read is left out.
-func recentRuns(st *store.Store) *pastRun {
+// recentRuns is what the newest runs say together, of the given addresses or of all: of each the newest that says anything of it. It is for people, so what cannot be read is left out.
+func recentRuns(st *store.Store, addrs ...string) *pastRun {
 	all := newPastRun("")
 	runs, err := st.Runs()
 	if err != nil {
 		return all
 	}
 	for _, id := range runs[:min(recentCount, len(runs))] {
-		if past, err := readRun(st, id); err == nil {
+		if past, err := readRun(st, id, addrs...); err == nil {
 			all.addOlder(past)
 		}
 		if all.size > recentBytes {
@@ -175,13 +189,13 @@ func (p *pastRun) addOlder(o *pastRun) {
 // lastFailure is the newest failure of any of the addresses since the run of a record, or ever where r is nil; nil where there is none. Where the record
 // serves, only failures under its key count: it has served since any other.
 func lastFailure(st *store.Store, addrs []string, r *task.Record, serves bool) *pastTask {
-	return newest(addrs, r, serves, recentRuns(st).failed)
+	return newest(addrs, r, serves, recentRuns(st, addrs...).failed)
 }
 
 // lastUnrecorded is the newest that is known of any of the addresses since the run of a record, and that no record keeps, as lastFailure counts; nil where
 // there is nothing.
 func lastUnrecorded(st *store.Store, addrs []string, r *task.Record, serves bool, history []*task.Record) *pastTask {
-	past := recentRuns(st)
+	past := recentRuns(st, addrs...)
 	maps.DeleteFunc(past.done, func(_ string, t pastTask) bool {
 		return r != nil && r.Run == t.Run || slices.ContainsFunc(history, func(h *task.Record) bool { return h.Run == t.Run })
 	})
