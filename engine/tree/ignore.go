@@ -73,11 +73,20 @@ func (f *ignoreFile) match(p string, isDir bool) (ignored, matched bool) {
 		if pat.dirOnly && !isDir {
 			continue
 		}
-		if pat.baseName && glob(pat.text, path.Base(p)) || !pat.baseName && glob(pat.text, p) {
+		if pat.baseName && glob(pat.text, path.Base(p)) || !pat.baseName && globPath(pat.text, p) {
 			return !pat.negated, true
 		}
 	}
 	return false, false
+}
+
+// globPath matches a whole path. git compares what stands before the first wildcard as text, so that a `**` right behind that may be special.
+func globPath(pat, s string) bool {
+	n := strings.IndexAny(pat, `*?[\`)
+	if n < 0 {
+		return pat == s
+	}
+	return strings.HasPrefix(s, pat[:n]) && glob(pat[n:], s[n:])
 }
 
 // glob matches as git does: `*` and `?` stop at slashes, `**` between slashes is any number of directories.
