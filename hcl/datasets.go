@@ -281,19 +281,17 @@ type tally struct {
 	n int
 }
 
-const shownRows = 20
-
 func (t *tally) add(d *decl.Diagnostic) {
 	if d == nil {
 		return
 	}
-	if t.n++; t.n <= shownRows {
+	if t.n++; t.n <= decl.ShownRows {
 		t.l.diags.Add(*d)
 	}
 }
 
 func (t *tally) finish(at hashihcl.Range) {
-	if t.n > shownRows {
-		t.l.errorf(at, "More rows", "The same is wrong in %d more rows.", t.n-shownRows)
+	if t.n > decl.ShownRows {
+		t.l.errorf(at, "More rows", "The same is wrong in %d more rows.", t.n-decl.ShownRows)
 	}
 }

@@ -76,7 +76,7 @@ func (l *loader) readers(w *decl.Workspace, held map[string]bool, inputs map[*de
 
 // matches are those of files, which are sorted, that an input names: a path or a pattern.
 func matches(input string, files []string) []string {
-	meta := strings.IndexAny(input, "*?[{")
+	meta := strings.IndexAny(input, decl.Wildcards)
 	if meta < 0 {
 		if i, found := slices.BinarySearch(files, input); found {
 			return files[i : i+1]

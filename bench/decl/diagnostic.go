@@ -41,6 +41,9 @@ type Diagnostic struct {
 // Error is one line.
 func (d Diagnostic) Error() string { return d.Range.String() + ": " + d.Summary + ": " + d.Detail }
 
+// ShownRows is of how many rows a mistake is shown that differs by row; the rest is only counted.
+const ShownRows = 20
+
 // Diagnostics are mistakes in the order in which they were found, until Sort.
 type Diagnostics []Diagnostic
 

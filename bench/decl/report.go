@@ -6,6 +6,9 @@ import (
 	"slices"
 )
 
+// Wildcards are what makes a path of the language a pattern.
+const Wildcards = "*?[{"
+
 // extensions are those of formats that have another than their name.
 var extensions = map[string]string{"latex": "tex"}
 

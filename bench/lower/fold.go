@@ -6,9 +6,6 @@ import (
 	"pbuild/bench/decl"
 )
 
-// shownRows is of how many rows a mistake is shown, where it differs by row.
-const shownRows = 20
-
 // folded says once what is said alike of many rows, as of a text that all of them share, and of a mistake that many rows make, how many more do.
 func folded(ds decl.Diagnostics) decl.Diagnostics {
 	var out decl.Diagnostics
@@ -27,7 +24,7 @@ func folded(ds decl.Diagnostics) decl.Diagnostics {
 			out.Add(d)
 		case again:
 			more[i]++
-		case shown[k] == shownRows:
+		case shown[k] == decl.ShownRows:
 			more[last[k]]++
 		default:
 			shown[k]++

@@ -18,7 +18,7 @@ func TestFolded(t *testing.T) {
 		ds.Add(decl.Diagnostic{Severity: decl.Error, Summary: "Wrong", Detail: row + " is.", Range: each, Row: row})
 	}
 	out := folded(ds.Sort())
-	if len(out) != 2+shownRows {
+	if len(out) != 2+decl.ShownRows {
 		t.Fatalf("%d are left: %v", len(out), out)
 	}
 	if got := out[1].Detail; got != "A literal. So it is in 29 more rows." {

@@ -149,7 +149,7 @@ func places(argv []string, cwd string) []string {
 }
 
 // makefiles are those that a make among the words reads (cmake may run one): the ones that it looks for, and those that -f names. A build that adds a Makefile is taken
-// for one that generates it; no generator makes the other two, which make would rather read.
+// for one that generates it; of the other two, which make would rather read, it is not.
 func makefiles(text, dirs []string) []string {
 	if !slices.ContainsFunc(text, func(w string) bool { return strings.HasSuffix(path.Base(w), "make") }) {
 		return nil

@@ -225,7 +225,7 @@ func (l *lowerer) inside(p string, r decl.Range, each *decl.Each) (string, bool)
 	return "", false
 }
 
-func isGlob(p string) bool { return strings.ContainsAny(p, "*?[{") }
+func isGlob(p string) bool { return strings.ContainsAny(p, decl.Wildcards) }
 
 // taskBlock adds the members of a block and makes their objects.
 func (l *lowerer) taskBlock(b *decl.Block, out *lowered) {
@@ -380,7 +380,7 @@ func (l *lowerer) madeLike(globs []string) []string {
 	all := l.allMade()
 	var list []string
 	for _, g := range globs {
-		prefix := g[:strings.IndexAny(g, "*?[{")]
+		prefix := g[:strings.IndexAny(g, decl.Wildcards)]
 		for _, f := range all[sort.SearchStrings(all, prefix):] {
 			if !strings.HasPrefix(f, prefix) {
 				break

@@ -367,10 +367,6 @@ func (s *session) tree() digest.Digest {
 	return s.c.Start.Tree
 }
 
-func matchesAny(globs []string, path string) bool {
-	return slices.ContainsFunc(globs, func(g string) bool { return doublestar.MatchUnvalidated(g, path) })
-}
-
 // certificates are the files of trusted certificates that the environment of a command with network names.
 func certificates(c *run.Command) []string {
 	var out []string

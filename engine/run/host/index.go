@@ -247,13 +247,14 @@ func altered(before, after []indexed, globs []string) (paths []string) {
 	if len(globs) == 0 {
 		return nil
 	}
+	watched := run.Globs{Patterns: globs}
 	j := 0
 	for _, b := range before {
 		for j < len(after) && after[j].Path < b.Path {
 			j++
 		}
 		same := j < len(after) && after[j].Path == b.Path && after[j].Mode == b.Mode && after[j].Digest == b.Digest
-		if !same && matchesAny(globs, b.Path) {
+		if !same && watched.Match(b.Path) {
 			paths = append(paths, b.Path)
 		}
 	}
